@@ -1,0 +1,45 @@
+# Two commands are enough: `make demo` and `make test`. Each sets up .venv by itself.
+PYTHON ?= python3
+BIN := .venv/bin
+PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
+
+.PHONY: demo test test-slow lint bench clean
+
+demo: .venv/.demo .venv/.kernels
+	$(BIN)/fdrsvm demo --output report
+
+test: .venv/.test .venv/.kernels
+	$(BIN)/python -m pytest
+
+test-slow: .venv/.test .venv/.kernels
+	$(BIN)/python -m pytest -m slow
+
+lint: .venv/.lint
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports --no-cache
+
+bench: .venv/.bench .venv/.kernels
+	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 NUMBA_NUM_THREADS=1 $(BIN)/python benchmarks/worst_case.py
+
+clean:
+	rm -rf .venv report .pytest_cache .mypy_cache .ruff_cache .hypothesis
+
+.venv/bin/python:
+	$(PYTHON) -m venv .venv
+
+# A stamp for each set of extras, remade when the dependencies change.
+.venv/.demo: pyproject.toml | .venv/bin/python
+	$(PIP) --editable '.[experiments]'
+	touch $@
+
+.venv/.test .venv/.lint .venv/.bench: .venv/.%: pyproject.toml | .venv/bin/python
+	$(PIP) --editable '.[$*]'
+	touch $@
+
+# numba keeps machine code beside the sources and looks only at the file a kernel stands in, not at
+# the files of the kernels it calls: after a change anywhere all of it must go.
+.venv/.kernels: $(shell find src -name '*.py') | .venv/bin/python
+	find src -name '*.nb[ic]' -delete
+	touch $@

@@ -1,0 +1,1 @@
+"""Wasserstein balls and their worst cases. Pure functions of arrays; no solvers, no files."""

@@ -1,0 +1,224 @@
+"""The worst distribution on a box: its value, proof, subgradient and atoms, [mixture]."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from fdrsvm.ambiguity._kernels.flips import add, label_worst_case
+from fdrsvm.ambiguity._kernels.moves import (
+    BLOCK,
+    FLIP,
+    KEEP,
+    Adversary,
+    Samples,
+    fill_moves,
+    fill_rooms,
+)
+from fdrsvm.ambiguity._kernels.search import (
+    LOWER,
+    UPPER,
+    cost_of_flips,
+    find_worst_moves,
+    new_scratch,
+)
+from fdrsvm.maths.arrays import Array
+from fdrsvm.maths.compiled import compiled
+from fdrsvm.maths.norms import L1, L2, LINF
+
+
+@compiled
+def _settle(
+    samples: Samples, adversary: Adversary, label: Array, step: Array
+) -> tuple[float, float, Array]:
+    """Mean loss and mean cost of one end's moves, and the mean move of each listed feature."""
+    scratch = new_scratch(adversary.features.size)
+    room, gain, length, mass = scratch.room, scratch.gain[0], scratch.cost[0], scratch.sums
+    moved = np.zeros(adversary.features.size)
+    loss, loss_lost, cost, cost_lost = 0.0, 0.0, 0.0, 0.0
+    rows = np.arange(samples.y.size)
+    for start in range(0, rows.size, BLOCK):
+        block = rows[start : start + BLOCK]
+        fill_rooms(samples, adversary, block, -label[start : start + BLOCK], room)
+        fill_moves(adversary, room, step[start : start + BLOCK], block.size, gain, length)
+        for k in range(block.size):
+            n = start + k
+            turn = label[n] * samples.y[n]
+            mass[k] = samples.mass[n] if turn != 0.0 else 0.0
+            lost = 1.0 - turn * samples.margins[n] + gain[k] if turn != 0.0 else adversary.floor
+            loss, loss_lost = add(loss, loss_lost, samples.mass[n] * lost)
+            paid = length[k] if turn > 0.0 else length[k] + adversary.kappa
+            cost, cost_lost = add(cost, cost_lost, mass[k] * paid if turn != 0.0 else 0.0)
+        for i in range(moved.size):
+            for k in range(block.size):
+                moved[i] += mass[k] * room[i, k]
+    return loss, cost, moved
+
+
+@compiled
+def dual_norm_of(weight: Array, norm: int) -> float:
+    """Dual of the transport norm, of non-negative numbers."""
+    total = 0.0
+    for i in range(weight.size):
+        if norm == L1:
+            total = max(total, weight[i])
+        elif norm == LINF:
+            total += weight[i]
+        else:
+            total += weight[i] * weight[i]
+    return np.sqrt(total) if norm == L2 else total
+
+
+@compiled
+def _make_adversary(
+    w: Array, low: Array, high: Array, norm: int, kappa: float, floor: float
+) -> Adversary:
+    """List the features that matter."""
+    features = np.flatnonzero(w)
+    weight, sign = np.abs(w[features]), np.sign(w[features])
+    ends = np.empty((2, features.size))
+    for i in range(features.size):
+        bottom, top = low[features[i]], high[features[i]]
+        ends[0, i], ends[1, i] = (bottom, top) if sign[i] > 0.0 else (top, bottom)
+    return Adversary(ends, features, sign, weight, norm, dual_norm_of(weight, norm), kappa, floor)
+
+
+class BoxWorstCase(NamedTuple):
+    """The worst distribution on a box, and what follows from it.
+
+    Sample n's mass goes to two atoms, the share ``shares[n]`` to the first; ``labels`` and
+    ``steps`` say what each atom is. ``proof`` is the loss this distribution really has.
+    """
+
+    value: float
+    proof: float
+    multiplier: float
+    subgradient: Array
+    intercept_subgradient: float
+    shares: Array
+    labels: Array
+    steps: Array
+
+
+@compiled
+def _by_labels(samples: Samples, adversary: Adversary, epsilon: float) -> BoxWorstCase:
+    """Flips alone use up the budget: nothing moves, and the box does not matter."""
+    size, floor = samples.y.size, adversary.floor
+    losses, slopes = np.empty((2, size)), np.empty((2, size))
+    for n in range(size):
+        for branch in range(2):
+            margin = samples.margins[n] if branch == KEEP else -samples.margins[n]
+            losses[branch, n] = max(1.0 - margin, floor)
+            slopes[branch, n] = -1.0 if 1.0 - margin > floor else 0.0
+    value, proof, lam, _, shares, residual = label_worst_case(
+        losses[KEEP],
+        losses[FLIP],
+        slopes[KEEP],
+        slopes[FLIP],
+        samples.y,
+        samples.mass,
+        epsilon,
+        adversary.kappa,
+        adversary.dual_norm,
+    )
+    labels, steps = np.empty((2, size)), np.zeros((2, size))
+    labels[LOWER], labels[UPPER] = -samples.y, samples.y
+    if adversary.norm == L1:
+        steps[:] = np.inf
+    return BoxWorstCase(
+        value, proof, lam, residual @ samples.X, residual.sum(), shares, labels, steps
+    )
+
+
+@compiled
+def _by_moves(
+    samples: Samples, adversary: Adversary, epsilon: float, guesses: Array
+) -> BoxWorstCase:
+    """Some budget is left for moving features; mix the ends of the search to spend it exactly."""
+    bracket, moves = find_worst_moves(samples, adversary, epsilon, guesses)
+    loss, cost, moved = _settle(samples, adversary, moves.label[UPPER], moves.step[UPPER])
+    share = 0.0
+    if bracket.lower[0] >= 0.0:
+        dear_loss, dear_cost, dear_moved = _settle(
+            samples, adversary, moves.label[LOWER], moves.step[LOWER]
+        )
+        if dear_cost > cost:
+            share = min(max((epsilon - cost) / (dear_cost - cost), 0.0), 1.0)
+        loss += share * (dear_loss - loss)
+        moved += share * (dear_moved - moved)
+    else:
+        moves.label[LOWER], moves.step[LOWER] = moves.label[UPPER], moves.step[UPPER]
+    residual = np.empty(samples.y.size)
+    for n in range(samples.y.size):
+        label = moves.label[UPPER, n] + share * (moves.label[LOWER, n] - moves.label[UPPER, n])
+        residual[n] = -samples.mass[n] * label
+    subgradient = residual @ samples.X
+    for i in range(moved.size):
+        subgradient[adversary.features[i]] += adversary.sign[i] * moved[i]
+    # On a kink both ends have the same value, and the upper one, where less moves, rounds less.
+    value, lam = bracket.upper[1], bracket.upper[0]
+    if 0.0 <= bracket.lower[0] < lam and bracket.lower[1] < value:
+        value, lam = bracket.lower[1], bracket.lower[0]
+    shares = np.full(samples.y.size, share)
+    return BoxWorstCase(
+        value, loss, lam, subgradient, residual.sum(), shares, moves.label, moves.step
+    )
+
+
+@compiled
+def box_worst_case(
+    w: Array,
+    intercept: float,
+    X: Array,
+    y: Array,
+    mass: Array,
+    low: Array,
+    high: Array,
+    norm: int,
+    epsilon: float,
+    kappa: float,
+    floor: float,
+    guesses: Array,
+) -> BoxWorstCase:
+    """Solve [box-dual]; ``guesses`` are multipliers to try first."""
+    adversary = _make_adversary(w, low, high, norm, kappa, floor)
+    samples = Samples(X, y, y * (X @ w + intercept), mass)
+    if cost_of_flips(samples, adversary) >= epsilon:
+        return _by_labels(samples, adversary, epsilon)
+    return _by_moves(samples, adversary, epsilon, guesses)
+
+
+@compiled
+def displaced_points(
+    w: Array,
+    X: Array,
+    low: Array,
+    high: Array,
+    norm: int,
+    labels: Array,
+    steps: Array,
+) -> Array:
+    """The points that ``labels`` (0: left alone) and ``steps`` of a worst case stand for."""
+    adversary = _make_adversary(w, low, high, norm, np.inf, 0.0)
+    samples = Samples(X, labels, labels, labels)
+    scratch = new_scratch(adversary.features.size)
+    points, rows = X.copy(), np.arange(labels.size)
+    for start in range(0, rows.size, BLOCK):
+        block = rows[start : start + BLOCK]
+        direction = -labels[start : start + BLOCK]
+        fill_rooms(samples, adversary, block, direction, scratch.room)
+        fill_moves(
+            adversary,
+            scratch.room,
+            steps[start : start + BLOCK],
+            block.size,
+            scratch.gain[0],
+            scratch.cost[0],
+        )
+        for k in range(block.size):
+            for i in range(adversary.features.size):
+                p = adversary.features[i]
+                target = X[start + k, p] + direction[k] * adversary.sign[i] * scratch.room[i, k]
+                points[start + k, p] = min(max(target, low[p]), high[p])
+    return points

@@ -1,0 +1,99 @@
+"""The Wasserstein ball around a client's data: radius, label price, transport norm, support."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, TypeAlias, cast
+
+import numpy as np
+
+from fdrsvm.errors import InvalidInputError
+from fdrsvm.maths.arrays import (
+    Array,
+    check_choice,
+    check_finite,
+    check_non_negative,
+    check_positive,
+    check_vector,
+)
+from fdrsvm.maths.norms import NORMS, Norm
+
+Support: TypeAlias = "str | tuple[Any, Any] | None"
+
+
+@dataclass(frozen=True)
+class Box:
+    """low <= x <= high, feature by feature."""
+
+    low: Array
+    high: Array
+
+
+@dataclass(frozen=True)
+class WassersteinBall:
+    """All distributions whose transport from the data costs at most ``epsilon`` on average.
+
+    Moving a sample costs ``||x - x'||`` in the transport ``norm``, plus ``kappa`` if its label is
+    flipped. ``box`` is the support, or None for all of space.
+    """
+
+    epsilon: float
+    kappa: float
+    norm: Norm
+    box: Box | None
+
+    @classmethod
+    def checked(
+        cls, n_features: int, *, epsilon: Any, kappa: Any, norm: Any, support: Support
+    ) -> WassersteinBall:
+        """From user arguments, or an error that names the one at fault."""
+        return cls(
+            epsilon=check_non_negative(epsilon, "epsilon"),
+            kappa=check_positive(kappa, "kappa", or_infinite=True),
+            norm=cast(Norm, check_choice(norm, "norm", NORMS)),
+            box=check_support(support, n_features),
+        )
+
+
+def check_support(support: Support, n_features: int) -> Box | None:
+    """None, the unit box, or a pair of finite bounds with low <= high."""
+    if support is None:
+        return None
+    if isinstance(support, str):
+        check_choice(support, "support", ("unit-box",))
+        return Box(np.zeros(n_features), np.ones(n_features))
+    if not isinstance(support, tuple | list) or len(support) != 2:
+        raise InvalidInputError(
+            "support", "must be None, 'unit-box' or a pair (low, high)", f"it is {support!r}"
+        )
+    low, high = (
+        _check_bound(bound, f"support ({end})", n_features)
+        for bound, end in zip(support, ("low", "high"), strict=True)
+    )
+    if (low > high).any():
+        column = int(np.flatnonzero(low > high)[0])
+        raise InvalidInputError(
+            "support",
+            "low must not exceed high",
+            f"column {column} has low {low[column]:g} and high {high[column]:g}",
+        )
+    return Box(low, high)
+
+
+def _check_bound(bound: Any, argument: str, n_features: int) -> Array:
+    if np.ndim(bound) == 0:
+        return np.full(n_features, check_finite(bound, argument))
+    return check_vector(bound, argument, n_features, "features")
+
+
+def check_inside(X: Array, box: Box, argument: str = "X") -> None:
+    """Every sample must lie in the support."""
+    if (X.min(axis=0) >= box.low).all() and (X.max(axis=0) <= box.high).all():
+        return
+    row, column = (int(i) for i in np.argwhere((box.low > X) | (box.high < X))[0])
+    raise InvalidInputError(
+        argument,
+        "every sample must lie inside the support",
+        f"row {row}, column {column} is {X[row, column]:.17g}, "
+        f"outside [{box.low[column]:.17g}, {box.high[column]:.17g}]",
+    )

@@ -1,0 +1,281 @@
+"""The worst-case risk f(w) of one client: value, subgradient, multiplier, and a proof of the value.
+
+Primal   sup over Q of E_Q[loss(y (w.x + b))],  Q within transport cost epsilon of the data
+Dual     min over lam >= 0 of  lam epsilon + mean_n sup over (x', y') of
+         loss(y' (w.x' + b)) - lam (||x_n - x'|| + kappa 1[y_n != y'])
+Link     Q moves each sample to its maximisers at lam; those that tie are mixed to cost epsilon
+Stop     value (dual) minus proof (the loss of the very Q found) is zero up to rounding
+Cost     O(N P): one product with X, one with its transpose, and one-dimensional searches
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal, NamedTuple, get_args
+
+import numpy as np
+from scipy import sparse
+
+from fdrsvm.ambiguity._kernels.flips import label_worst_case
+from fdrsvm.ambiguity._kernels.worst import BoxWorstCase, box_worst_case
+from fdrsvm.ambiguity.ball import Support, WassersteinBall, check_inside
+from fdrsvm.errors import InvalidInputError, UnsupportedError
+from fdrsvm.maths.arrays import (
+    Array,
+    Matrix,
+    check_choice,
+    check_finite,
+    check_labels,
+    check_masses,
+    check_matrix,
+    check_vector,
+)
+from fdrsvm.maths.losses import LOSSES, Hinge, Linear, MarginLoss
+from fdrsvm.maths.norms import NORM_CODES, dual_norm, dual_norm_subgradient
+
+WorstCase = Literal["exact", "paper"]
+WORST_CASES: tuple[WorstCase, ...] = get_args(WorstCase)
+
+_AT_THE_DUAL_NORM = np.array([np.inf])
+_GUESS_ABOVE = 20_000  # samples
+_GUESS_ROWS = 1024
+_N_GUESSES = 8
+
+
+class WorstCaseRisk(NamedTuple):
+    """The worst-case risk at one w.
+
+    Attributes
+    ----------
+    value : float
+        The worst-case risk f(w).
+    subgradient : ndarray of shape (n_features,)
+        v with f(u) >= f(w) + v.(u - w) for all u.
+    multiplier : float
+        The dual variable of the radius: what a slightly larger epsilon would add, per unit.
+    intercept_subgradient : float
+        The same as ``subgradient``, for the intercept.
+    proof : float
+        Expected loss of an explicit distribution inside the ball (without a support: of a sequence
+        of them, in the limit). A lower bound on f(w) computed apart from ``value``; ``value -
+        proof`` is zero up to rounding.
+    """
+
+    value: float
+    subgradient: Array
+    multiplier: float
+    intercept_subgradient: float
+    proof: float
+
+
+class RiskOracle:
+    """One client's data and ball, checked once; calling it with ``w`` costs two passes over X.
+
+    Takes the arguments of :func:`worst_case_risk` but ``w`` and ``intercept``. The call itself
+    checks nothing: ``w`` must be a finite float64 vector of the right length.
+    """
+
+    def __init__(
+        self,
+        X: Any,
+        y: Any,
+        *,
+        epsilon: float,
+        kappa: float = 1.0,
+        norm: str = "linf",
+        support: Support = None,
+        worst_case: str = "exact",
+        loss: str | MarginLoss = "hinge",
+        sample_weight: Any = None,
+    ) -> None:
+        self.X: Matrix = check_matrix(X)
+        n_samples, n_features = self.X.shape
+        self.y = check_labels(y, n_samples)
+        self.mass = check_masses(sample_weight, n_samples)
+        self.ball = WassersteinBall.checked(
+            n_features, epsilon=epsilon, kappa=kappa, norm=norm, support=support
+        )
+        self.loss = _choose_loss(loss, worst_case, has_support=support is not None)
+        if self.ball.box is not None:
+            if sparse.issparse(self.X):
+                # In a box a zero can move as any other value can, so zeros cannot be skipped.
+                self.X = self.X.toarray()
+            check_inside(self.X, self.ball.box)
+
+    def __call__(self, w: Array, intercept: float = 0.0) -> WorstCaseRisk:
+        """Worst-case risk at ``w``."""
+        if self.ball.box is None:
+            return self._without_support(w, intercept)
+        value, proof, multiplier, subgradient, intercept_subgradient, *_ = self.in_box(w, intercept)
+        return WorstCaseRisk(value, subgradient, multiplier, intercept_subgradient, proof)
+
+    def _without_support(self, w: Array, intercept: float) -> WorstCaseRisk:
+        """Equation [flips]: labels are flipped in order of gain; the rest moves features."""
+        ball, loss = self.ball, self.loss
+        margins = self.y * (self.X @ w + intercept)
+        value, proof, multiplier, rest, _, residual = label_worst_case(
+            loss.value(margins),
+            loss.value(-margins),
+            loss.slope(margins),
+            loss.slope(-margins),
+            self.y,
+            self.mass,
+            ball.epsilon,
+            ball.kappa,
+            loss.lipschitz * dual_norm(w, ball.norm),
+        )
+        subgradient = residual @ self.X
+        if rest > 0.0:
+            subgradient += rest * loss.lipschitz * dual_norm_subgradient(w, ball.norm)
+        return WorstCaseRisk(value, subgradient, multiplier, float(residual.sum()), proof)
+
+    def in_box(self, w: Array, intercept: float) -> BoxWorstCase:
+        """Equation [box-dual], with the moves behind the value; needs a support."""
+        guesses = _AT_THE_DUAL_NORM
+        if self.y.size > _GUESS_ABOVE:
+            guesses = self._guess_multipliers(w, intercept)
+        return self._solve_box(w, intercept, slice(None), guesses)
+
+    def _guess_multipliers(self, w: Array, intercept: float) -> Array:
+        """Multipliers of a few small samples, lowest and highest.
+
+        They nearly always enclose that of the whole, which spares most looks at all the data; if
+        they do not, only time is lost.
+        """
+        stride = self.y.size // _GUESS_ROWS
+        found = [
+            self._solve_box(w, intercept, slice(start, None, stride), _AT_THE_DUAL_NORM).multiplier
+            for start in range(0, stride, -(-stride // _N_GUESSES))
+        ]
+        return np.unique([min(found), max(found)])
+
+    def _solve_box(self, w: Array, intercept: float, rows: slice, guesses: Array) -> BoxWorstCase:
+        ball, mass = self.ball, self.mass[rows]
+        assert ball.box is not None
+        return box_worst_case(
+            w,
+            intercept,
+            np.ascontiguousarray(self.X[rows]),
+            np.ascontiguousarray(self.y[rows]),
+            mass if mass.size == self.mass.size else mass / mass.sum(),
+            ball.box.low,
+            ball.box.high,
+            NORM_CODES[ball.norm],
+            ball.epsilon,
+            ball.kappa,
+            -np.inf if isinstance(self.loss, Linear) else 0.0,
+            guesses,
+        )
+
+
+def _choose_loss(loss: str | MarginLoss, worst_case: str, *, has_support: bool) -> MarginLoss:
+    """The loss to maximise, if the options go together."""
+    check_choice(worst_case, "worst_case", WORST_CASES)
+    if isinstance(loss, str):
+        loss = LOSSES[check_choice(loss, "loss", tuple(LOSSES))]
+    elif not isinstance(loss, MarginLoss):
+        raise InvalidInputError(
+            "loss",
+            f"must be one of {', '.join(map(repr, LOSSES))} or have name, lipschitz, value, slope",
+            f"it is {loss!r}",
+        )
+    if isinstance(loss, Hinge):
+        return Linear() if worst_case == "paper" else loss
+    if worst_case == "paper":
+        raise UnsupportedError(
+            f"worst_case='paper' is defined for the hinge only; loss is {loss.name!r}"
+        )
+    if has_support:
+        raise UnsupportedError(
+            f"a support is possible with loss='hinge' only; loss is {loss.name!r}, use support=None"
+        )
+    return loss
+
+
+def worst_case_risk(
+    w: Any,
+    X: Any,
+    y: Any,
+    *,
+    epsilon: float,
+    kappa: float = 1.0,
+    norm: str = "linf",
+    support: Support = None,
+    worst_case: str = "exact",
+    loss: str | MarginLoss = "hinge",
+    sample_weight: Any = None,
+    intercept: float = 0.0,
+) -> WorstCaseRisk:
+    """Largest expected loss over all distributions in a Wasserstein ball around the data.
+
+    Parameters
+    ----------
+    w : array of shape (n_features,)
+        The linear model.
+    X : array, data frame or sparse matrix of shape (n_samples, n_features)
+        The samples. With a support, a sparse X is made dense.
+    y : array of shape (n_samples,)
+        Labels, -1 or +1.
+    epsilon : float
+        Radius of the ball; 0 gives the plain mean loss.
+    kappa : float
+        Price of flipping a label, above 0. ``inf`` trusts the labels.
+    norm : {"l1", "l2", "linf"}
+        Transport norm on features.
+    support : None, "unit-box" or (low, high)
+        Where features can be. Bounds are finite; scalars or one a feature.
+    worst_case : {"exact", "paper"}
+        "exact" is the worst case of the hinge. "paper" is what the FDR-SVM paper's linear program
+        computes: the worst case of 1 - y w.x, without the hinge's zero piece. It is never larger.
+    loss : {"hinge", "logistic", "smooth_hinge"} or MarginLoss
+        Losses other than the hinge need ``support=None``.
+    sample_weight : array of shape (n_samples,), optional
+        Weights of the samples in the empirical distribution; scaled to sum to 1.
+    intercept : float
+        Added to w.x. It is not transported and not part of the norm of w.
+
+    Returns
+    -------
+    WorstCaseRisk
+        ``value``, ``subgradient``, ``multiplier``, ``intercept_subgradient``, ``proof``.
+
+    Raises
+    ------
+    InvalidInputError
+        Naming the argument, the rule, and the row or column at fault.
+    UnsupportedError
+        If the options do not go together.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fdrsvm import worst_case_risk
+    >>> X, y = np.array([[0.1, 0.9], [0.8, 0.3]]), np.array([-1, 1])
+    >>> r = worst_case_risk([2.0, -1.0], X, y, epsilon=0.05, kappa=0.5, support="unit-box")
+    >>> round(r.value, 6)
+    0.38
+    >>> round(r.multiplier, 6)
+    4.6
+    """
+    oracle = RiskOracle(
+        X,
+        y,
+        epsilon=epsilon,
+        kappa=kappa,
+        norm=norm,
+        support=support,
+        worst_case=worst_case,
+        loss=loss,
+        sample_weight=sample_weight,
+    )
+    w = check_vector(w, "w", oracle.X.shape[1], "features")
+    intercept = check_finite(intercept, "intercept")
+    with np.errstate(over="ignore", invalid="ignore"):
+        risk = oracle(w, intercept)
+    check_range(risk.value)
+    return risk
+
+
+def check_range(value: float) -> None:
+    """Finite input may still overflow in w.x; that must not pass for a risk."""
+    if not np.isfinite(value):
+        raise InvalidInputError("w", "w.x must stay within the range of float64", "it overflows")

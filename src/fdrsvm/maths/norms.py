@@ -1,0 +1,54 @@
+"""Transport norms on features, and the dual norms that price a weight vector."""
+
+from __future__ import annotations
+
+from typing import Literal, get_args
+
+import numpy as np
+from scipy.linalg.blas import dnrm2
+
+from fdrsvm.maths.arrays import Array
+
+Norm = Literal["l1", "l2", "linf"]
+NORMS: tuple[Norm, ...] = get_args(Norm)
+
+# What compiled code calls the norms.
+L1, L2, LINF = 1, 2, 3
+NORM_CODES: dict[Norm, int] = {"l1": L1, "l2": L2, "linf": LINF}
+
+_ORDER: dict[str, float] = {"l1": 1, "l2": 2, "linf": np.inf}
+_DUAL: dict[Norm, Norm] = {"l1": "linf", "l2": "l2", "linf": "l1"}
+
+
+def dual(norm: Norm) -> Norm:
+    """Name of the dual norm: l1 and linf are each other's, l2 is its own."""
+    return _DUAL[norm]
+
+
+def norm_rows(d: Array, norm: Norm) -> Array:
+    """``norm`` of each row of ``d``."""
+    result: Array = np.linalg.norm(d, ord=_ORDER[norm], axis=1)
+    return result
+
+
+def dual_norm(w: Array, norm: Norm) -> float:
+    """Dual of the transport ``norm`` of ``w``: max |w| (l1), ||w||_2 (l2), sum |w| (linf)."""
+    if norm == "l2":
+        return float(dnrm2(w))  # squares neither overflow nor vanish in it
+    return float(np.linalg.norm(w, ord=_ORDER[_DUAL[norm]]))
+
+
+def dual_norm_subgradient(w: Array, norm: Norm) -> Array:
+    """A subgradient s of ``dual_norm`` at ``w``: s.w equals the dual norm, and ||s|| <= 1.
+
+    For l1 the largest entries share equally, so that the order of features does not matter.
+    """
+    if norm == "linf":
+        return np.sign(w)
+    size = dual_norm(w, norm)
+    if size == 0.0:
+        return np.zeros_like(w)
+    if norm == "l2":
+        return w / size
+    largest = np.abs(w) == size
+    return np.where(largest, np.sign(w), 0.0) / np.count_nonzero(largest)

@@ -1,0 +1,65 @@
+"""What `import fdrsvm` promises, and that documentation and code name the same equations."""
+
+import ast
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import fdrsvm
+
+ROOT = Path(__file__).parents[1]
+
+
+def test_importing_the_package_loads_no_heavy_library():
+    code = "import fdrsvm, sys; print(*sys.modules)"
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    loaded = set(run.stdout.split())
+    assert not loaded & {"numba", "scipy", "sklearn", "matplotlib", "flwr", "numpy"}
+
+
+def test_importing_the_kernels_compiles_nothing():
+    code = """
+import numba.core.event as event
+compiled = []
+class Listener(event.Listener):
+    def on_start(self, e): compiled.append(e)
+    def on_end(self, e): pass
+event.register("numba:compile", Listener())
+import fdrsvm
+for name in fdrsvm.__all__: getattr(fdrsvm, name)
+assert not compiled, compiled
+"""
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_every_public_name_is_there_and_documented():
+    for name in fdrsvm.__all__:
+        assert getattr(fdrsvm, name).__doc__
+        assert name in dir(fdrsvm)
+    with pytest.raises(AttributeError, match="no attribute 'nonsense'"):
+        fdrsvm.nonsense  # noqa: B018
+
+
+def docstrings(path):
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef):
+            yield ast.get_docstring(node) or ""
+
+
+def test_equations_that_code_cites_are_in_the_documentation():
+    tags = {
+        tag
+        for path in (ROOT / "docs").glob("*.md")
+        for tag in re.findall(r"^### \[([a-z-]+)\]", path.read_text(encoding="utf-8"), re.M)
+    }
+    cited = {
+        tag
+        for path in (ROOT / "src").rglob("*.py")
+        for text in docstrings(path)
+        for tag in re.findall(r"(?<!\w)\[([a-z]+(?:-[a-z]+)*)\]", text)
+    }
+    assert len(cited) >= 6
+    assert cited <= tags
