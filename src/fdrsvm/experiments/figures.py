@@ -48,6 +48,9 @@ def draw_training(outcomes: Sequence[Outcome]) -> str:
             rounds = range(1, outcome.objective.size + 1)
             axes.plot(rounds, outcome.objective, color=colour, label=outcome.name, linewidth=1)
         axes.set(xlabel="round", ylabel="objective", xscale="log", yscale="log")
+        axes.minorticks_off()
+        axes.xaxis.set_major_formatter("{x:g}")
+        axes.set_yticks([0.25, 0.5, 1, 2, 4], ["0.25", "0.5", "1", "2", "4"])
         axes.legend(frameon=False)
         return _as_svg(figure)
 

@@ -329,9 +329,9 @@ def _next_multiplier(bracket: Bracket, adversary: Adversary, epsilon: float, ste
         root = np.sqrt(max(middle * middle - low_slope * high_slope, 0.0))
         lam = low + width * (1.0 - (high_slope + root - middle) / (turn + 2.0 * root))
         if low < lam < high:  # not so if slopes are so steep that their squares overflow
-            return lam
+            return float(lam)
     lam = low + advance
-    return lam if low < lam < high else -1.0
+    return float(lam) if low < lam < high else -1.0
 
 
 @compiled
