@@ -23,8 +23,15 @@ def rng():
 
 
 def pytest_configure():
-    """Drop machine code older than any source: numba does not follow calls between files."""
-    newest = max(path.stat().st_mtime for path in SOURCES.rglob("*.py"))
-    for path in SOURCES.rglob("*.nb[ic]"):
-        if path.stat().st_mtime < newest:
-            path.unlink(missing_ok=True)
+    """Drop machine code older than its folder's sources: numba does not follow calls."""
+    package = SOURCES / "fdrsvm"
+    shared = newest_source(package / "maths")
+    for folder in (path for path in package.iterdir() if path.is_dir()):
+        newest = max(shared, newest_source(folder))
+        for path in folder.rglob("*.nb[ic]"):
+            if path.stat().st_mtime < newest:
+                path.unlink(missing_ok=True)
+
+
+def newest_source(folder):
+    return max((path.stat().st_mtime for path in folder.rglob("*.py")), default=0.0)

@@ -9,7 +9,8 @@ if TYPE_CHECKING:
     from fdrsvm.ambiguity.distribution import WorstCaseDistribution, worst_case_distribution
     from fdrsvm.ambiguity.radius import mowb_confidence, practical_radius, wasserstein_radius
     from fdrsvm.ambiguity.worst_case import RiskOracle, WorstCaseRisk, worst_case_risk
-    from fdrsvm.errors import FDRSVMError, InvalidInputError, UnsupportedError
+    from fdrsvm.errors import FDRSVMError, InvalidInputError, NumericalError, UnsupportedError
+    from fdrsvm.maths.losses import MarginLoss
 
 __version__ = "0.1.0.dev0"
 
@@ -17,6 +18,8 @@ __version__ = "0.1.0.dev0"
 _HOME = {
     "FDRSVMError": "fdrsvm.errors",
     "InvalidInputError": "fdrsvm.errors",
+    "MarginLoss": "fdrsvm.maths.losses",
+    "NumericalError": "fdrsvm.errors",
     "RiskOracle": "fdrsvm.ambiguity.worst_case",
     "UnsupportedError": "fdrsvm.errors",
     "WorstCaseDistribution": "fdrsvm.ambiguity.distribution",
@@ -31,6 +34,8 @@ _HOME = {
 __all__ = [
     "FDRSVMError",
     "InvalidInputError",
+    "MarginLoss",
+    "NumericalError",
     "RiskOracle",
     "UnsupportedError",
     "WorstCaseDistribution",

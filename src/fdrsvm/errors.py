@@ -30,3 +30,7 @@ class InvalidInputError(FDRSVMError, ValueError):
 
 class UnsupportedError(FDRSVMError, NotImplementedError):
     """The options are valid one by one but do not go together."""
+
+
+class NumericalError(FDRSVMError, ArithmeticError):
+    """The input is legal but float64 is not enough for it; the numbers cannot be trusted."""

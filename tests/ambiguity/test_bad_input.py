@@ -4,11 +4,23 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from fdrsvm import FDRSVMError, InvalidInputError, worst_case_distribution, worst_case_risk
+from fdrsvm import (
+    FDRSVMError,
+    InvalidInputError,
+    NumericalError,
+    RiskOracle,
+    worst_case_distribution,
+    worst_case_risk,
+)
+from fdrsvm.maths.losses import Hinge
 
 X = np.array([[0.1, 0.9], [0.8, 0.3], [0.5, 0.5]])
 Y = np.array([-1, 1, 1])
 W = np.array([2.0, -1.0])
+
+
+class Falling(Hinge):
+    lipschitz = -1.0
 
 
 def changed(array, at, value):
@@ -76,7 +88,13 @@ BAD = {
     "weights all zero": ({"sample_weight": [0, 0, 0]}, "sample_weight", "positive", "all are 0"),
     "too few weights": ({"sample_weight": [1, 1]}, "sample_weight", "shape (3,)", "(2,)"),
     "intercept NaN": ({"intercept": np.nan}, "intercept", "finite", "nan"),
-    "overflow": ({"X": X * 1e200, "w": W * 1e200}, "w", "range of float64", "overflows"),
+    "a number beyond float64": ({"epsilon": 10**400}, "epsilon", "number", "1000"),
+    "numbers beyond float64": ({"X": [[10**400, 1], [1, 1], [1, 1]]}, "X", "numeric", "large"),
+    "a sparse vector": ({"X": sparse.coo_array(X[0])}, "X", "two dimensions", "it has 1"),
+    "a ragged support": ({"support": ([0.0, [1.0]], 1.0)}, "support (low)", "regular", ""),
+    "a box too wide": ({"support": (-1e300, 1e300)}, "support", "range over more", "column 0"),
+    "a loss that is a class": ({"loss": Hinge}, "loss", "lipschitz", "Hinge"),
+    "a loss that falls": ({"loss": Falling()}, "loss.lipschitz", "above 0", "-1"),
 }
 
 
@@ -106,7 +124,36 @@ def test_the_distribution_has_the_same_door():
         worst_case_distribution(W, X + 1, Y, epsilon=0.1, support="unit-box")
     with pytest.raises(InvalidInputError, match="shape"):
         worst_case_distribution(W[:1], X, Y, epsilon=0.1, support="unit-box")
-    with pytest.raises(InvalidInputError, match="overflows"):
-        worst_case_distribution(
-            W * 1e300, X * 1e300, Y, epsilon=0.1, support=(0.0, 1e300), norm="l1"
-        )
+
+
+@pytest.mark.parametrize("support", [None, (0.0, 1e149)])
+def test_overflow_is_an_error_and_not_a_number(support):
+    arguments = {"epsilon": 0.1, "kappa": 0.5, "support": support}
+    with pytest.raises(NumericalError, match="rescale"):
+        worst_case_risk(W * 1e200, X * 1e149, Y, **arguments)
+    if support is not None:
+        with pytest.raises(NumericalError, match="rescale"):
+            worst_case_distribution(W * 1e200, X * 1e149, Y, **arguments)
+
+
+@pytest.mark.parametrize("norm", ["l1", "l2", "linf"])
+@pytest.mark.parametrize("support", [None, "unit-box"])
+def test_a_diverged_model_is_not_taken_for_a_perfect_one(norm, support):
+    oracle = RiskOracle(X, Y, epsilon=0.1, norm=norm, support=support)
+    with pytest.raises(InvalidInputError, match="finite"):
+        oracle(np.array([2.0, np.nan]))
+    assert oracle([2, -1]).value == oracle(W).value
+
+
+def test_the_column_outside_the_box_is_named():
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame(X, columns=["flow", "pressure"])
+    with pytest.raises(InvalidInputError, match=r"row 0, column 1 \('pressure'\) is 0.9"):
+        worst_case_risk(W, frame, Y, epsilon=0.1, support=(0.0, 0.85))
+
+
+def test_bounds_may_be_arrays():
+    bounds = np.array([[0.0, 0.0], [1.0, 1.0]])
+    arguments = {"epsilon": 0.1, "kappa": 0.5}
+    boxed = worst_case_risk(W, X, Y, support=bounds, **arguments)
+    assert boxed.value == worst_case_risk(W, X, Y, support="unit-box", **arguments).value

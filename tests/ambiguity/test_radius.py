@@ -69,7 +69,9 @@ def test_numbers_in_numbers_out_lists_in_arrays_out():
     [
         ({"n_samples": 0}, "n_samples"),
         ({"n_samples": 2.5}, "n_samples"),
-        ({"n_samples": [[1]]}, "n_samples"),
+        ({"n_samples": [[1]]}, "n_samples (entry 0)"),
+        ({"n_samples": "ten"}, "n_samples"),
+        ({"n_features": [4, 5]}, "n_features"),
         ({"n_samples": []}, "n_samples"),
         ({"n_samples": [10, -1]}, "n_samples (entry 1)"),
         ({"n_features": 0}, "n_features"),

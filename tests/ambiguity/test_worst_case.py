@@ -10,7 +10,7 @@ from numpy.testing import assert_allclose
 from scipy import sparse
 from scipy.optimize import linprog
 
-from fdrsvm import RiskOracle, UnsupportedError, worst_case_risk
+from fdrsvm import RiskOracle, UnsupportedError, worst_case_distribution, worst_case_risk
 from fdrsvm.maths.losses import Hinge, Logistic, SmoothHinge
 from fdrsvm.maths.norms import dual_norm
 from tests.problems import NORMS, problems, random_problem
@@ -48,10 +48,12 @@ def test_agrees_with_a_second_solver(norm, rng):
         assert_allclose(risk_of(problem).value, solve_with_clarabel(program), atol=1e-8, rtol=1e-8)
 
 
+@pytest.mark.parametrize("n_features", [20, 140])
 @pytest.mark.parametrize("norm", NORMS)
-def test_agrees_with_the_program_when_features_are_many_enough_to_sort(norm, rng):
-    for _ in range(8):
-        problem = random_problem(rng, norm, True, "exact", n_features=20)
+def test_agrees_with_the_program_when_features_are_many(norm, n_features, rng):
+    """From 129 features on rooms are sorted."""
+    for _ in range(6 if n_features == 20 else 2):
+        problem = random_problem(rng, norm, True, "exact", n_features=n_features)
         ours = risk_of(problem)
         theirs = reference_risk(problem.w, problem.X, problem.y, **problem.reference_arguments)
         assert_allclose(ours.value, theirs, atol=1e-8, rtol=1e-8)
@@ -261,16 +263,23 @@ def test_a_huge_box_is_no_box(norm, rng):
         assert_allclose(boxed.value, free.value, rtol=1e-12, atol=lost + rounding(problem) * 10)
 
 
-def test_many_samples_take_the_sampled_route_to_the_same_answer(rng):
-    for norm in NORMS:
-        problem = random_problem(rng, norm, True, "exact", n_features=4)
-        X, y = rng.random((60, 4)), rng.choice([-1.0, 1.0], size=60)
-        small = problem.with_(X=X, y=y, mass=None, epsilon=0.3, kappa=0.5)
-        large = small.with_(X=np.tile(X, (400, 1)), y=np.tile(y, 400))
-        few, many = risk_of(small), risk_of(large)
-        assert_allclose(many.value, few.value, rtol=1e-12)
-        assert_allclose(many.value, many.proof, rtol=1e-12)
-        assert_allclose(many.subgradient, few.subgradient, atol=1e-9)
+@pytest.mark.parametrize("order", ["as drawn", "by class", "by margin"])
+@pytest.mark.parametrize("norm", NORMS)
+def test_many_samples_take_the_sampled_route_to_a_proved_answer(norm, order, rng):
+    """Whatever the order of rows, and so however bad the guesses."""
+    X, y, w = rng.random((25_000, 4)), rng.choice([-1.0, 1.0], size=25_000), rng.normal(size=4) * 2
+    weights = rng.random(25_000) ** 8
+    weights[::24] = 0.0  # one whole sample without mass
+    if order != "as drawn":
+        rows = np.argsort(y if order == "by class" else y * (X @ w), kind="stable")
+        X, y, weights = X[rows], y[rows], weights[rows]
+    for epsilon in (0.02, 0.3):
+        arguments = {"epsilon": epsilon, "kappa": 0.5, "norm": norm, "support": "unit-box"}
+        risk = worst_case_risk(w, X, y, **arguments, sample_weight=weights)
+        assert_allclose(risk.value, risk.proof, rtol=1e-12)
+        q = worst_case_distribution(w, X, y, **arguments, sample_weight=weights)
+        assert_allclose(q.risk, risk.value, rtol=1e-12)
+        assert_allclose(q.transport_cost, epsilon, rtol=1e-9)
 
 
 # ------------------------------------------------------------------------------------ other losses
@@ -386,20 +395,36 @@ def test_degenerate_data_are_legal_and_right(norm, boxed, worst_case, rng):
 
 @pytest.mark.parametrize("norm", NORMS)
 @pytest.mark.parametrize("boxed", [False, True])
-def test_feature_scales_from_1e_minus_12_to_1e12_in_one_matrix(norm, boxed, rng):
-    scale = 10.0 ** np.array([-12, -6, 0, 6, 12])
-    X, y = rng.random((40, 5)) * scale, rng.choice([-1.0, 1.0], size=40)
-    w = rng.normal(size=5) / scale
-    arguments = {"epsilon": 0.05, "kappa": 0.5, "norm": norm}
-    if boxed:
-        arguments["support"] = (np.zeros(5), scale)
-    here = worst_case_risk(w, X, y, **arguments)
-    assert_allclose(here.value, here.proof, rtol=1e-12)
-    for _ in range(20):
-        u = w + rng.normal(size=5) / scale * 0.1
-        there = worst_case_risk(u, X, y, **arguments)
-        bound = here.value + here.subgradient @ (u - w)
-        assert there.value >= bound - 1e-10 * (1 + abs(bound))
+@pytest.mark.parametrize("n_features", [1, 5, 17, 40, 140])
+def test_feature_scales_from_1e_minus_12_to_1e12_in_one_matrix(norm, boxed, n_features, rng):
+    """Value and proof are computed apart, from the dual and from a distribution."""
+    for epsilon in (0.05, 1e3):
+        scale = 10.0 ** rng.uniform(-12, 12, size=n_features)
+        X, y = rng.random((20, n_features)) * scale, rng.choice([-1.0, 1.0], size=20)
+        w = rng.normal(size=n_features) / scale
+        arguments = {"epsilon": epsilon, "kappa": 0.5, "norm": norm}
+        if boxed:
+            arguments["support"] = (np.zeros(n_features), scale)
+            q = worst_case_distribution(w, X, y, **arguments)
+            assert q.transport_cost <= epsilon * (1 + 1e-12)
+            assert_allclose(q.risk, worst_case_risk(w, X, y, **arguments).value, rtol=1e-9)
+        here = worst_case_risk(w, X, y, **arguments)
+        assert_allclose(here.value, here.proof, rtol=1e-12)
+        for _ in range(10):
+            u = w + rng.normal(size=n_features) / scale * 0.1
+            there = worst_case_risk(u, X, y, **arguments)
+            bound = here.value + here.subgradient @ (u - w)
+            assert there.value >= bound - 1e-10 * (1 + abs(bound))
+
+
+def test_a_multiplier_far_below_the_dual_norm_is_found():
+    """By hand: one sample at 0.36e-12 of a box of 1e-12, w = 4e12, so m = 1.44. The radius pays for
+    a flip of one tenth or for any move: move to 0 (loss 1) and flip 0.1 (loss 1 + 4), 1.4.
+    """
+    risk = worst_case_risk(
+        [4e12], [[0.36e-12]], [1], epsilon=1.0, kappa=10.0, norm="linf", support=(0.0, 1e-12)
+    )
+    assert_allclose(risk.value, 1.4, rtol=1e-12)
 
 
 def test_prices_near_the_ends_of_float64_stay_finite(rng):
@@ -444,6 +469,32 @@ def test_inputs_are_left_as_they_were(rng):
         worst_case_risk(w, X, y, epsilon=0.1, support=support, sample_weight=np.ones(30))
     for array, copy in zip((X, y, w), before, strict=True):
         np.testing.assert_array_equal(array, copy)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_sparse_inputs_are_left_as_they_were(dtype):
+    """Unsorted and doubled entries are put in order, but not in the caller's arrays."""
+    data, indices = np.array([0.25, 0.125, 0.5, 0.25], dtype), np.array([1, 0, 0, 0])
+    X = sparse.csr_array((data, indices, np.array([0, 2, 4])), shape=(2, 2))
+    dense = np.array([[0.125, 0.25], [0.75, 0.0]])
+    for support in (None, "unit-box"):
+        arguments = {"epsilon": 0.1, "kappa": 0.5, "support": support}
+        for _ in range(2):
+            ours = worst_case_risk([2.0, -1.0], X, [1, -1], **arguments)
+            assert ours.value == worst_case_risk([2.0, -1.0], dense, [1, -1], **arguments).value
+    np.testing.assert_array_equal(X.indices, [1, 0, 0, 0])
+    np.testing.assert_array_equal(X.data, data)
+
+
+def test_a_loss_derived_from_the_hinge_is_not_taken_for_it():
+    class Doubled(Hinge):
+        lipschitz = 2.0
+
+        def value(self, margins):
+            return 2.0 * super().value(margins)
+
+    with pytest.raises(UnsupportedError, match="support"):
+        worst_case_risk([1.0], [[0.5]], [1], epsilon=0.1, loss=Doubled(), support="unit-box")
 
 
 def test_the_oracle_is_the_function(rng):

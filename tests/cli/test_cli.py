@@ -18,7 +18,7 @@ def test_help_and_version():
 
 
 def test_wrong_usage_exits_2():
-    for arguments in ((), ("nonsense",), ("demo", "--seed", "x")):
+    for arguments in ((), ("nonsense",), ("demo", "--seed", "x"), ("demo", "--seed", "-1")):
         done = run(*arguments)
         assert done.returncode == 2
         assert "usage: fdrsvm" in done.stderr

@@ -7,6 +7,7 @@ from typing import Any, TypeAlias, cast
 
 import numpy as np
 
+from fdrsvm.ambiguity._kernels.moves import first_outside
 from fdrsvm.errors import InvalidInputError
 from fdrsvm.maths.arrays import (
     Array,
@@ -15,10 +16,13 @@ from fdrsvm.maths.arrays import (
     check_non_negative,
     check_positive,
     check_vector,
+    column_label,
 )
 from fdrsvm.maths.norms import NORMS, Norm
 
 Support: TypeAlias = "str | tuple[Any, Any] | None"
+
+_WIDEST = 1e150  # beyond, squared distances overflow
 
 
 @dataclass(frozen=True)
@@ -62,7 +66,7 @@ def check_support(support: Support, n_features: int) -> Box | None:
     if isinstance(support, str):
         check_choice(support, "support", ("unit-box",))
         return Box(np.zeros(n_features), np.ones(n_features))
-    if not isinstance(support, tuple | list) or len(support) != 2:
+    if not isinstance(support, tuple | list | np.ndarray) or len(support) != 2:
         raise InvalidInputError(
             "support", "must be None, 'unit-box' or a pair (low, high)", f"it is {support!r}"
         )
@@ -77,23 +81,31 @@ def check_support(support: Support, n_features: int) -> Box | None:
             "low must not exceed high",
             f"column {column} has low {low[column]:g} and high {high[column]:g}",
         )
+    with np.errstate(over="ignore"):
+        too_wide = ~(high - low <= _WIDEST)
+    if too_wide.any():
+        column = int(np.flatnonzero(too_wide)[0])
+        raise InvalidInputError(
+            "support", f"no feature may range over more than {_WIDEST:g}", f"column {column} does"
+        )
     return Box(low, high)
 
 
 def _check_bound(bound: Any, argument: str, n_features: int) -> Array:
-    if np.ndim(bound) == 0:
+    if np.isscalar(bound) or (isinstance(bound, np.ndarray) and bound.ndim == 0):
         return np.full(n_features, check_finite(bound, argument))
     return check_vector(bound, argument, n_features, "features")
 
 
-def check_inside(X: Array, box: Box, argument: str = "X") -> None:
-    """Every sample must lie in the support."""
-    if (X.min(axis=0) >= box.low).all() and (X.max(axis=0) <= box.high).all():
+def check_inside(X: Array, box: Box, names: Any = None, argument: str = "X") -> None:
+    """Every sample must lie in the support; ``names`` is what X's columns are called, if known."""
+    row = first_outside(X, box.low, box.high)
+    if row < 0:
         return
-    row, column = (int(i) for i in np.argwhere((box.low > X) | (box.high < X))[0])
+    column = int(np.flatnonzero((X[row] < box.low) | (X[row] > box.high))[0])
     raise InvalidInputError(
         argument,
         "every sample must lie inside the support",
-        f"row {row}, column {column} is {X[row, column]:.17g}, "
+        f"row {row}, {column_label(names, column)} is {X[row, column]:.17g}, "
         f"outside [{box.low[column]:.17g}, {box.high[column]:.17g}]",
     )

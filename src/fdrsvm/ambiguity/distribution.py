@@ -9,11 +9,11 @@ import numpy.typing as npt
 
 from fdrsvm.ambiguity._kernels.worst import displaced_points
 from fdrsvm.ambiguity.ball import Support
-from fdrsvm.ambiguity.worst_case import RiskOracle, check_range
+from fdrsvm.ambiguity.worst_case import RiskOracle, WorstCase, check_proof
 from fdrsvm.errors import UnsupportedError
 from fdrsvm.maths.arrays import Array, check_finite, check_vector
 from fdrsvm.maths.losses import Hinge
-from fdrsvm.maths.norms import NORM_CODES, norm_rows
+from fdrsvm.maths.norms import NORM_CODES, Norm, norm_rows
 
 
 class WorstCaseDistribution(NamedTuple):
@@ -50,9 +50,9 @@ def worst_case_distribution(
     *,
     epsilon: float,
     kappa: float = 1.0,
-    norm: str = "linf",
+    norm: Norm = "linf",
     support: Support,
-    worst_case: str = "exact",
+    worst_case: WorstCase = "exact",
     sample_weight: Any = None,
     intercept: float = 0.0,
 ) -> WorstCaseDistribution:
@@ -91,8 +91,9 @@ def worst_case_distribution(
 
 
 def _collect_atoms(oracle: RiskOracle, w: Array, intercept: float) -> WorstCaseDistribution:
-    found = oracle.in_box(w, intercept)
-    check_range(found.value)
+    with np.errstate(over="ignore", invalid="ignore"):
+        found = oracle.in_box(w, intercept)
+    check_proof(found.value, found.proof)
     X, ball = oracle.X, oracle.ball
     assert ball.box is not None
     points = [

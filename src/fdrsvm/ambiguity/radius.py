@@ -13,6 +13,7 @@ default for c1 and c2. In practice the radius is 1/(beta N), or chosen by cross-
 
 from __future__ import annotations
 
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -23,15 +24,18 @@ from fdrsvm.maths.arrays import Array, check_positive
 
 def _per_client(value: Any, argument: str) -> Array:
     """A number or one a client, all finite and above 0."""
-    if np.ndim(value) > 1:
-        raise InvalidInputError(
-            argument, "must be a number or one a client", f"it has {np.ndim(value)} dimensions"
-        )
-    items = [value] if np.ndim(value) == 0 else list(value)
+    if _is_number(value):
+        return np.array([check_positive(value, argument)])
+    items = list(value) if np.iterable(value) and not isinstance(value, str) else []
     if not items:
-        raise InvalidInputError(argument, "must name at least one client", "it is empty")
-    name = argument if np.ndim(value) == 0 else f"{argument} (entry {{}})"
-    return np.array([check_positive(item, name.format(g)) for g, item in enumerate(items)])
+        raise InvalidInputError(argument, "must be a number or one a client", f"it is {value!r}")
+    return np.array(
+        [check_positive(item, f"{argument} (entry {g})") for g, item in enumerate(items)]
+    )
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, Real) or (isinstance(value, np.ndarray) and value.ndim == 0)
 
 
 def _counts(value: Any, argument: str) -> Array:
@@ -52,9 +56,10 @@ def _constants(n_features: Any, a: Any, c1: Any, c2: Any, c3: Any) -> tuple[floa
     exponent = check_positive(a, "a")
     if exponent <= 1.0:
         raise InvalidInputError("a", "the tail exponent must exceed 1", f"it is {a!r}")
-    features = float(_counts(n_features, "n_features")[0])
+    if not _is_number(n_features):
+        raise InvalidInputError("n_features", "must be a number", f"it is {n_features!r}")
     return (
-        features,
+        float(_counts(n_features, "n_features")[0]),
         exponent,
         check_positive(c1, "c1"),
         check_positive(c2, "c2"),
@@ -113,7 +118,7 @@ def wasserstein_radius(
         raise InvalidInputError("c1", "must exceed eta", f"it is {c1!r}")
     q = np.log(c1 / risks) / (c2 * sizes)
     radii = np.where(q > c3, q ** (1.0 / exponent), q ** (1.0 / features))
-    return float(radii[0]) if np.ndim(n_samples) == np.ndim(eta) == 0 else radii
+    return float(radii[0]) if _is_number(n_samples) and _is_number(eta) else radii
 
 
 def mowb_confidence(
@@ -157,7 +162,7 @@ def mowb_confidence(
 
 
 def practical_radius(n_samples: Any, *, beta: float = 10.0) -> float | Array:
-    """The paper's working rule 1/(beta N_g); ``epsilon="auto"`` means beta = 10.
+    """The paper's working rule 1/(beta N_g), with beta = 10 its default.
 
     Examples
     --------
@@ -166,4 +171,4 @@ def practical_radius(n_samples: Any, *, beta: float = 10.0) -> float | Array:
     0.001
     """
     radii = 1.0 / (check_positive(beta, "beta") * _counts(n_samples, "n_samples"))
-    return float(radii[0]) if np.ndim(n_samples) == 0 else radii
+    return float(radii[0]) if _is_number(n_samples) else radii

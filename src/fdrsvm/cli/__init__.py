@@ -31,6 +31,12 @@ def _demo(arguments: argparse.Namespace) -> int:
     return 0
 
 
+def _seed(text: str) -> int:
+    if not (text.isdecimal() and int(text) < 2**32):
+        raise argparse.ArgumentTypeError(f"must be a whole number from 0 to 2^32 - 1, not {text!r}")
+    return int(text)
+
+
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="fdrsvm",
@@ -47,7 +53,7 @@ def _parser() -> argparse.ArgumentParser:
     demo.add_argument(
         "--output", type=Path, default=Path("report"), help="folder for index.html (report)"
     )
-    demo.add_argument("--seed", type=int, default=0, help="seed of splits and noise (0)")
+    demo.add_argument("--seed", type=_seed, default=0, help="seed of splits and noise (0)")
     demo.set_defaults(run=_demo)
     return parser
 

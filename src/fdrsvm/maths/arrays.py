@@ -22,9 +22,8 @@ Matrix: TypeAlias = Any
 _NUMERIC_KINDS = "biuf"
 
 
-def _column_label(X: Any, column: int) -> str:
-    """Position, and the name if X is a data frame."""
-    names = getattr(X, "columns", None)
+def column_label(names: Any, column: int) -> str:
+    """Position, and the name if columns have names."""
     return f"column {column}" if names is None else f"column {column} ({list(names)[column]!r})"
 
 
@@ -37,7 +36,7 @@ def _as_float(value: Any, argument: str) -> Array:
     if array.dtype.kind == "O" and not any(isinstance(item, str) for item in array.flat):
         try:
             array = array.astype(np.float64)
-        except (TypeError, ValueError) as error:
+        except (TypeError, ValueError, OverflowError) as error:
             raise InvalidInputError(argument, "must be numeric", str(error)) from None
     if array.dtype.kind not in _NUMERIC_KINDS:
         raise InvalidInputError(argument, "must be numeric", f"its dtype is {array.dtype}")
@@ -52,7 +51,12 @@ def _all_finite(values: Array) -> bool:
 def check_matrix(X: Any, argument: str = "X") -> Matrix:
     """Samples by features: a C-ordered float64 array, or CSR if X is sparse."""
     if sparse.issparse(X):
-        matrix = sparse.csr_array(X)
+        if X.ndim != 2:
+            raise InvalidInputError(
+                argument, "must have two dimensions, samples by features", f"it has {X.ndim}"
+            )
+        # Sorting and summing happen in place, so on a copy of the caller's arrays.
+        matrix = sparse.csr_array(X, copy=True)
         matrix.data = _as_float(matrix.data, argument)
         matrix.sum_duplicates()
     else:
@@ -72,7 +76,7 @@ def check_matrix(X: Any, argument: str = "X") -> Matrix:
         raise InvalidInputError(
             argument,
             "every value must be finite",
-            f"row {row}, {_column_label(X, column)} is {value}",
+            f"row {row}, {column_label(getattr(X, 'columns', None), column)} is {value}",
         )
     return matrix
 
@@ -136,7 +140,7 @@ def check_masses(sample_weight: Any, n_samples: int, argument: str = "sample_wei
 def _check_number(value: Any, argument: str, rule: str, holds: Callable[[float], bool]) -> float:
     try:
         number = float(value) if not isinstance(value, str) else math.nan
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         number = math.nan
     if not holds(number):
         raise InvalidInputError(argument, rule, f"it is {value!r}")

@@ -7,7 +7,7 @@ without a support needs ([flips] in docs/maths.md), so every loss shares its cod
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Protocol, runtime_checkable
+from typing import ClassVar, Protocol, runtime_checkable
 
 import numpy as np
 from scipy.special import expit
@@ -38,8 +38,8 @@ class MarginLoss(Protocol):
 class Hinge:
     """max(0, 1 - m)."""
 
-    name: str = "hinge"
-    lipschitz: float = 1.0
+    name: ClassVar[str] = "hinge"
+    lipschitz: ClassVar[float] = 1.0
 
     def value(self, margins: Array) -> Array:
         return np.maximum(0.0, 1.0 - margins)
@@ -52,8 +52,8 @@ class Hinge:
 class SmoothHinge:
     """0 for m >= 1, (1 - m)^2 / 2 for 0 < m < 1, 1/2 - m for m <= 0."""
 
-    name: str = "smooth_hinge"
-    lipschitz: float = 1.0
+    name: ClassVar[str] = "smooth_hinge"
+    lipschitz: ClassVar[float] = 1.0
 
     def value(self, margins: Array) -> Array:
         short = np.clip(1.0 - margins, 0.0, 1.0)
@@ -67,8 +67,8 @@ class SmoothHinge:
 class Logistic:
     """log(1 + exp(-m))."""
 
-    name: str = "logistic"
-    lipschitz: float = 1.0
+    name: ClassVar[str] = "logistic"
+    lipschitz: ClassVar[float] = 1.0
 
     def value(self, margins: Array) -> Array:
         return np.logaddexp(0.0, -margins)
@@ -82,8 +82,8 @@ class Logistic:
 class Linear:
     """1 - m: what the paper's adversary maximises in place of the hinge."""
 
-    name: str = "linear"
-    lipschitz: float = 1.0
+    name: ClassVar[str] = "linear"
+    lipschitz: ClassVar[float] = 1.0
 
     def value(self, margins: Array) -> Array:
         return 1.0 - margins

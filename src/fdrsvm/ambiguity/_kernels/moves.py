@@ -5,9 +5,9 @@
 moves every feature by the step, l2 by the step times |w|, each stopped at its room; l1 moves the
 features with |w| >= step all the way.
 
-The sample index runs innermost, so that the loops become vector instructions: sorting the rooms
-sample by sample was five times slower. Blocks are passed whole, never sliced, because only arrays
-known to be contiguous are vectorised.
+The sample index runs innermost, so that the loops become vector instructions: at 14 features
+comparing all pairs of rooms is five times faster than sorting them sample by sample. Blocks are
+passed whole, never sliced, because only arrays known to be contiguous are vectorised.
 """
 
 from __future__ import annotations
@@ -22,11 +22,10 @@ from fdrsvm.maths.compiled import compiled
 from fdrsvm.maths.norms import L1, L2, LINF
 
 IntArray = npt.NDArray[np.int64]
-OrderArray = npt.NDArray[np.int32]
 
 KEEP, FLIP = 0, 1
 BLOCK = 64
-_SORT_ABOVE = 16  # features; up to here comparing all pairs anew at each look beats sorting once
+_SORT_ABOVE = 128  # features; up to here comparing all pairs in blocks beats sorting
 
 
 class Samples(NamedTuple):
@@ -56,6 +55,18 @@ class Adversary(NamedTuple):
 
 
 @compiled
+def first_outside(X: Array, low: Array, high: Array) -> int:
+    """First row with a value outside [low, high], or -1; no branches inside a row."""
+    for n in range(X.shape[0]):
+        outside = False
+        for p in range(X.shape[1]):
+            outside |= (X[n, p] < low[p]) | (X[n, p] > high[p])
+        if outside:
+            return n
+    return -1
+
+
+@compiled
 def fill_rooms(
     samples: Samples, adversary: Adversary, rows: IntArray, direction: Array, room: Array
 ) -> None:
@@ -64,6 +75,25 @@ def fill_rooms(
         n, end = rows[k], 1 if direction[k] > 0.0 else 0
         for i in range(adversary.features.size):
             room[i, k] = abs(adversary.ends[end, i] - samples.X[n, adversary.features[i]])
+
+
+@compiled
+def _sort_stops(room: Array, k: int, unit: Array, stops: Array, order: IntArray) -> None:
+    """Sample k's features in the order in which they stop. Shell's sort: quick to compile."""
+    size, gap = stops.size, 1
+    for i in range(size):
+        order[i] = i
+        stops[i] = room[i, k] / unit[i]
+    while 3 * gap + 1 < size:
+        gap = 3 * gap + 1
+    while gap > 0:
+        for i in range(gap, size):
+            item, j = order[i], i
+            while j >= gap and stops[order[j - gap]] > stops[item]:
+                order[j] = order[j - gap]
+                j -= gap
+            order[j] = item
+        gap //= 3
 
 
 @compiled
@@ -78,51 +108,40 @@ def _steps_l1(weight: Array, lam: float, dearest: bool, width: int, step: Array)
 
 @compiled
 def _steps_linf(
-    weight: Array, room: Array, lam: float, dearest: bool, width: int, free: Array, step: Array
+    weight: Array, room: Array, lam: float, width: int, free: Array, step: Array
 ) -> None:
     """Go on while the |w| of the features not yet stopped exceeds lam."""
-    step[:width] = 0.0 if dearest else np.inf
-    for i in range(weight.size):
+    n_listed = weight.size
+    step[:width] = np.inf
+    for i in range(n_listed):
         free[:width] = 0.0
-        for j in range(weight.size):
+        # Four features at a time: the sum stays in registers, which halves the time.
+        for j in range(0, n_listed - 3, 4):
+            a, b, c, d = weight[j], weight[j + 1], weight[j + 2], weight[j + 3]
+            for k in range(width):
+                r = room[i, k]
+                first = (a if room[j, k] > r else 0.0) + (b if room[j + 1, k] > r else 0.0)
+                second = (c if room[j + 2, k] > r else 0.0) + (d if room[j + 3, k] > r else 0.0)
+                free[k] += first + second
+        for j in range(n_listed - n_listed % 4, n_listed):
             a = weight[j]
-            if dearest:
-                for k in range(width):
-                    free[k] += a if room[j, k] >= room[i, k] else 0.0
-            else:
-                for k in range(width):
-                    free[k] += a if room[j, k] > room[i, k] else 0.0
-        if dearest:
             for k in range(width):
-                step[k] = max(step[k], room[i, k] if free[k] >= lam else 0.0)
-        else:
-            for k in range(width):
-                step[k] = min(step[k], room[i, k] if free[k] <= lam else np.inf)
+                free[k] += a if room[j, k] > room[i, k] else 0.0
+        for k in range(width):
+            step[k] = min(step[k], room[i, k] if free[k] <= lam else np.inf)
 
 
 @compiled
-def _steps_linf_in_order(
-    adversary: Adversary,
-    room: Array,
-    lam: float,
-    dearest: bool,
-    orders: OrderArray,
-    rows: IntArray,
-    step: Array,
-) -> None:
-    """The same for many features, each row's rooms sorted beforehand: stop one after another."""
-    last = adversary.weight.size - 1
-    for k in range(rows.size):
-        n = rows[k]
-        free, j = adversary.dual_norm, 0
-        while j < last:
-            i = orders[n, j]
-            free -= adversary.weight[i]
-            tied = room[i, k] == room[orders[n, j + 1], k]
-            if not tied and (free < lam or (free == lam and not dearest)):
-                break
-            j += 1
-        step[k] = room[orders[n, j], k]
+def _steps_linf_by_sorting(weight: Array, room: Array, lam: float, width: int, step: Array) -> None:
+    """The same for many features: add up |w| from the largest room down until it exceeds lam."""
+    order, stops = np.empty(weight.size, dtype=np.int64), np.empty(weight.size)
+    for k in range(width):
+        _sort_stops(room, k, np.ones(weight.size), stops, order)
+        free, j = weight[order[-1]], weight.size - 1
+        while j > 0 and free <= lam:
+            j -= 1
+            free += weight[order[j]]
+        step[k] = stops[order[j]]
 
 
 @compiled
@@ -152,26 +171,22 @@ def _steps_l2(
 
 
 @compiled
-def _steps_l2_in_order(
-    adversary: Adversary,
-    room: Array,
-    lam: float,
-    orders: OrderArray,
-    rows: IntArray,
-    step: Array,
-) -> None:
-    """The same for many features, each row's stops sorted beforehand."""
-    weight = adversary.weight
-    for k in range(rows.size):
-        free, stopped, last = adversary.dual_norm**2, 0.0, 0.0
+def _steps_l2_by_sorting(weight: Array, room: Array, lam: float, width: int, step: Array) -> None:
+    """The same for many features: the last stop, from the top, at which the ratio is still lam."""
+    order, stops = np.empty(weight.size, dtype=np.int64), np.empty(weight.size)
+    stopped = np.zeros(weight.size + 1)
+    for k in range(width):
+        _sort_stops(room, k, weight, stops, order)
         for j in range(weight.size):
-            i = orders[rows[k], j]
-            stop = room[i, k] / weight[i]
-            if stopped + free * stop * stop < (lam * stop) ** 2:
+            stopped[j + 1] = stopped[j] + room[order[j], k] ** 2
+        # Added up from the last stop: subtracting from a total would cancel if weights differ much.
+        free, last = 0.0, 0.0
+        for j in range(weight.size - 1, -1, -1):
+            i = order[j]
+            free += weight[i] * weight[i]
+            if stopped[j] + free * stops[i] ** 2 >= (lam * stops[i]) ** 2:
+                last = stops[i]
                 break
-            last = stop
-            stopped += room[i, k] * room[i, k]
-            free = max(free - weight[i] * weight[i], 0.0)
         step[k] = _finish_step_l2(weight, room, k, lam, last)
 
 
@@ -209,26 +224,29 @@ def fill_steps(
     room: Array,
     lam: float,
     dearest: bool,
-    orders: OrderArray,
-    rows: IntArray,
+    width: int,
     scratch: Array,
     step: Array,
 ) -> None:
-    """Best step of each sample in the block at multiplier ``lam``."""
+    """Best step of each sample in the block at multiplier ``lam``, not above the dual norm.
+
+    At the dual norm itself the cheapest move is none; ``dearest`` gives the longest as good as it.
+    Below it ``dearest`` is not asked for.
+    """
     norm, weight, top = adversary.norm, adversary.weight, adversary.dual_norm
-    sorted_before, width = orders.size > 0, rows.size
+    many = weight.size > _SORT_ABOVE
     if norm == L1:
         _steps_l1(weight, lam, dearest, width, step)
-    elif lam > top or (lam == top and not dearest):
+    elif lam == top and not dearest:
         step[:width] = 0.0
     elif lam == top:
         _first_steps(adversary, room, width, step)
-    elif norm == LINF and sorted_before:
-        _steps_linf_in_order(adversary, room, lam, dearest, orders, rows, step)
+    elif norm == LINF and many:
+        _steps_linf_by_sorting(weight, room, lam, width, step)
     elif norm == LINF:
-        _steps_linf(weight, room, lam, dearest, width, scratch, step)
-    elif sorted_before:
-        _steps_l2_in_order(adversary, room, lam, orders, rows, step)
+        _steps_linf(weight, room, lam, width, scratch, step)
+    elif many:
+        _steps_l2_by_sorting(weight, room, lam, width, step)
     else:
         _steps_l2(weight, room, lam, width, scratch, step)
 
@@ -260,42 +278,3 @@ def fill_moves(
     if norm == L2:
         for k in range(width):
             cost[k] = np.sqrt(cost[k])
-
-
-@compiled
-def _sort_by(keys: Array, order: OrderArray) -> None:
-    """Shell's sort: quick to compile, fast on short rows, fair on long ones."""
-    size, gap = keys.size, 1
-    for i in range(size):
-        order[i] = i
-    while 3 * gap + 1 < size:
-        gap = 3 * gap + 1
-    while gap > 0:
-        for i in range(gap, size):
-            item, j = order[i], i
-            while j >= gap and keys[order[j - gap]] > keys[item]:
-                order[j] = order[j - gap]
-                j -= gap
-            order[j] = item
-        gap //= 3
-
-
-@compiled
-def sort_stops(samples: Samples, adversary: Adversary) -> OrderArray:
-    """Order in which each sample's features stop, label kept and flipped; empty if not needed."""
-    n_samples, n_listed = samples.y.size, adversary.features.size
-    if adversary.norm == L1 or n_listed <= _SORT_ABOVE:
-        return np.empty((2, 0, 0), dtype=np.int32)
-    orders = np.empty((2, n_samples, n_listed), dtype=np.int32)
-    rows, direction = np.empty(1, dtype=np.int64), np.empty(1)
-    room, stops = np.empty((n_listed, 1)), np.empty(n_listed)
-    for branch in range(2 if adversary.kappa < np.inf else 1):
-        for n in range(n_samples):
-            rows[0] = n
-            direction[0] = samples.y[n] if branch == FLIP else -samples.y[n]
-            fill_rooms(samples, adversary, rows, direction, room)
-            for i in range(n_listed):
-                unit = 1.0 if adversary.norm == LINF else adversary.weight[i]
-                stops[i] = room[i, 0] / unit
-            _sort_by(stops, orders[branch, n])
-    return orders

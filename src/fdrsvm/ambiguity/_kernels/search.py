@@ -18,12 +18,10 @@ from fdrsvm.ambiguity._kernels.moves import (
     KEEP,
     Adversary,
     IntArray,
-    OrderArray,
     Samples,
     fill_moves,
     fill_rooms,
     fill_steps,
-    sort_stops,
 )
 from fdrsvm.maths.arrays import Array
 from fdrsvm.maths.compiled import compiled
@@ -47,7 +45,6 @@ class Active(NamedTuple):
     cost: Array
     label: Array
     step: Array
-    orders: OrderArray
 
 
 class Moves(NamedTuple):
@@ -86,17 +83,17 @@ class Scratch(NamedTuple):
 
 @compiled
 def new_scratch(n_listed: int) -> Scratch:
-    lanes = np.empty((9, BLOCK))
-    lanes[6] = -np.inf  # flipping gains nothing unless looked at: labels may be beyond price
-    lanes[8] = 0.0
+    """A block's room; flipping gains nothing unless looked at, for labels may be beyond price."""
+    lanes, gain, cost = np.empty((3, BLOCK)), np.empty((2, BLOCK)), np.zeros((2, BLOCK))
+    gain[FLIP] = -np.inf
     return Scratch(
         np.empty((n_listed, BLOCK)),
         lanes[0],
         lanes[1],
         lanes[2],
-        lanes[3:5],
-        lanes[5:7],
-        lanes[7:9],
+        np.empty((2, BLOCK)),
+        gain,
+        cost,
     )
 
 
@@ -104,7 +101,6 @@ def new_scratch(n_listed: int) -> Scratch:
 def _look_at_block(
     samples: Samples,
     adversary: Adversary,
-    orders: OrderArray,
     rows: IntArray,
     lam: float,
     dearest: bool,
@@ -117,7 +113,7 @@ def _look_at_block(
             scratch.direction[k] = turn * samples.y[rows[k]]
         step, gain, cost = scratch.step[branch], scratch.gain[branch], scratch.cost[branch]
         fill_rooms(samples, adversary, rows, scratch.direction, scratch.room)
-        fill_steps(adversary, scratch.room, lam, dearest, orders[branch], rows, scratch.sums, step)
+        fill_steps(adversary, scratch.room, lam, dearest, rows.size, scratch.sums, step)
         fill_moves(adversary, scratch.room, step, rows.size, gain, cost)
 
 
@@ -169,7 +165,7 @@ def _look(
     value, value_lost, cost, cost_lost = line[0] - line[1] * lam, 0.0, line[1], 0.0
     for start in range(0, active.size[0], BLOCK):
         rows = active.rows[start : min(start + BLOCK, active.size[0])]
-        _look_at_block(samples, adversary, active.orders, rows, lam, dearest, scratch)
+        _look_at_block(samples, adversary, rows, lam, dearest, scratch)
         for k in range(rows.size):
             scratch.margin[k] = samples.margins[rows[k]]
         _choose(scratch.margin, adversary, lam, dearest, rows.size, scratch)
@@ -266,7 +262,6 @@ def _activate(
         latest[1],
         latest[2],
         latest[3],
-        sort_stops(samples, adversary),
     )
     bracket = Bracket(
         np.array([-1.0, 0.0, 0.0]), np.array([top, value, epsilon - cost]), np.zeros(2)
@@ -308,7 +303,7 @@ def _probe(
 
 
 @compiled
-def _next_multiplier(bracket: Bracket, adversary: Adversary, epsilon: float, step: int) -> float:
+def _next_multiplier(bracket: Bracket, adversary: Adversary, step: int) -> float:
     """Where to look next, or -1 if the ends already prove the minimum to rounding.
 
     Where the objective is piecewise linear its tangents end the search; where it is smooth the
@@ -320,8 +315,12 @@ def _next_multiplier(bracket: Bracket, adversary: Adversary, epsilon: float, ste
         return 0.5 * high if high == adversary.dual_norm else 0.0
     width, turn = high - low, high_slope - low_slope
     advance = (low_value - high_value + high_slope * width) / turn
+    if advance < 1e-7 * width:
+        # The minimiser is so near the lower end that the difference of values is mostly rounding.
+        lam = low + 1e-6 * width
+        return float(lam) if low < lam < high else -1.0
     bound = low_value + low_slope * advance
-    scale = abs(low_value) + abs(high_value) + epsilon * high
+    scale = min(abs(low_value), abs(high_value)) + abs(low_slope * advance)
     if min(low_value, high_value) - bound <= 1e-16 * scale:
         return -1.0
     if step % 2 == 0:
@@ -356,7 +355,7 @@ def find_worst_moves(
             if not bracket.lower[0] < lam <= bracket.upper[0]:
                 continue
         else:
-            lam = _next_multiplier(bracket, adversary, epsilon, step)
+            lam = _next_multiplier(bracket, adversary, step)
         if lam < 0.0 or _probe(samples, adversary, active, bracket, moves, epsilon, lam, scratch):
             break
     return bracket, moves

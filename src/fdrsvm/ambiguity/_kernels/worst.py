@@ -12,6 +12,7 @@ from fdrsvm.ambiguity._kernels.moves import (
     FLIP,
     KEEP,
     Adversary,
+    IntArray,
     Samples,
     fill_moves,
     fill_rooms,
@@ -25,25 +26,27 @@ from fdrsvm.ambiguity._kernels.search import (
 )
 from fdrsvm.maths.arrays import Array
 from fdrsvm.maths.compiled import compiled
-from fdrsvm.maths.norms import L1, L2, LINF
+from fdrsvm.maths.norms import L1, dual_norm_of
 
 
 @compiled
 def _settle(
-    samples: Samples, adversary: Adversary, label: Array, step: Array
+    samples: Samples, adversary: Adversary, rows: IntArray, label: Array, step: Array
 ) -> tuple[float, float, Array]:
-    """Mean loss and mean cost of one end's moves, and the mean move of each listed feature."""
+    """Loss and cost of one end's moves of ``rows``, and each listed feature's move, by mass."""
     scratch = new_scratch(adversary.features.size)
     room, gain, length, mass = scratch.room, scratch.gain[0], scratch.cost[0], scratch.sums
     moved = np.zeros(adversary.features.size)
     loss, loss_lost, cost, cost_lost = 0.0, 0.0, 0.0, 0.0
-    rows = np.arange(samples.y.size)
     for start in range(0, rows.size, BLOCK):
         block = rows[start : start + BLOCK]
-        fill_rooms(samples, adversary, block, -label[start : start + BLOCK], room)
-        fill_moves(adversary, room, step[start : start + BLOCK], block.size, gain, length)
         for k in range(block.size):
-            n = start + k
+            scratch.direction[k] = -label[block[k]]
+            scratch.margin[k] = step[block[k]]
+        fill_rooms(samples, adversary, block, scratch.direction, room)
+        fill_moves(adversary, room, scratch.margin, block.size, gain, length)
+        for k in range(block.size):
+            n = block[k]
             turn = label[n] * samples.y[n]
             mass[k] = samples.mass[n] if turn != 0.0 else 0.0
             lost = 1.0 - turn * samples.margins[n] + gain[k] if turn != 0.0 else adversary.floor
@@ -57,20 +60,6 @@ def _settle(
 
 
 @compiled
-def dual_norm_of(weight: Array, norm: int) -> float:
-    """Dual of the transport norm, of non-negative numbers."""
-    total = 0.0
-    for i in range(weight.size):
-        if norm == L1:
-            total = max(total, weight[i])
-        elif norm == LINF:
-            total += weight[i]
-        else:
-            total += weight[i] * weight[i]
-    return np.sqrt(total) if norm == L2 else total
-
-
-@compiled
 def _make_adversary(
     w: Array, low: Array, high: Array, norm: int, kappa: float, floor: float
 ) -> Adversary:
@@ -81,7 +70,7 @@ def _make_adversary(
     for i in range(features.size):
         bottom, top = low[features[i]], high[features[i]]
         ends[0, i], ends[1, i] = (bottom, top) if sign[i] > 0.0 else (top, bottom)
-    return Adversary(ends, features, sign, weight, norm, dual_norm_of(weight, norm), kappa, floor)
+    return Adversary(ends, features, sign, weight, norm, dual_norm_of(w, norm), kappa, floor)
 
 
 class BoxWorstCase(NamedTuple):
@@ -137,22 +126,25 @@ def _by_moves(
 ) -> BoxWorstCase:
     """Some budget is left for moving features; mix the ends of the search to spend it exactly."""
     bracket, moves = find_worst_moves(samples, adversary, epsilon, guesses)
-    loss, cost, moved = _settle(samples, adversary, moves.label[UPPER], moves.step[UPPER])
-    share = 0.0
-    if bracket.lower[0] >= 0.0:
-        dear_loss, dear_cost, dear_moved = _settle(
-            samples, adversary, moves.label[LOWER], moves.step[LOWER]
-        )
-        if dear_cost > cost:
-            share = min(max((epsilon - cost) / (dear_cost - cost), 0.0), 1.0)
-        loss += share * (dear_loss - loss)
-        moved += share * (dear_moved - moved)
-    else:
+    if bracket.lower[0] < 0.0:
         moves.label[LOWER], moves.step[LOWER] = moves.label[UPPER], moves.step[UPPER]
+    label, step = moves.label, moves.step
+    everyone = np.arange(samples.y.size)
+    loss, cost, moved = _settle(samples, adversary, everyone, label[UPPER], step[UPPER])
+    differ = everyone[(label[LOWER] != label[UPPER]) | (step[LOWER] != step[UPPER])]
+    low_loss, low_cost, low_moved = _settle(samples, adversary, differ, label[LOWER], step[LOWER])
+    high_loss, high_cost, high_moved = _settle(
+        samples, adversary, differ, label[UPPER], step[UPPER]
+    )
+    share = 0.0
+    if low_cost > high_cost:
+        share = min(max((epsilon - cost) / (low_cost - high_cost), 0.0), 1.0)
+    loss += share * (low_loss - high_loss)
+    moved += share * (low_moved - high_moved)
     residual = np.empty(samples.y.size)
     for n in range(samples.y.size):
-        label = moves.label[UPPER, n] + share * (moves.label[LOWER, n] - moves.label[UPPER, n])
-        residual[n] = -samples.mass[n] * label
+        mixed = label[UPPER, n] + share * (label[LOWER, n] - label[UPPER, n])
+        residual[n] = -samples.mass[n] * mixed
     subgradient = residual @ samples.X
     for i in range(moved.size):
         subgradient[adversary.features[i]] += adversary.sign[i] * moved[i]
@@ -161,9 +153,7 @@ def _by_moves(
     if 0.0 <= bracket.lower[0] < lam and bracket.lower[1] < value:
         value, lam = bracket.lower[1], bracket.lower[0]
     shares = np.full(samples.y.size, share)
-    return BoxWorstCase(
-        value, loss, lam, subgradient, residual.sum(), shares, moves.label, moves.step
-    )
+    return BoxWorstCase(value, loss, lam, subgradient, residual.sum(), shares, label, step)
 
 
 @compiled
@@ -201,7 +191,8 @@ def displaced_points(
 ) -> Array:
     """The points that ``labels`` (0: left alone) and ``steps`` of a worst case stand for."""
     adversary = _make_adversary(w, low, high, norm, np.inf, 0.0)
-    samples = Samples(X, labels, labels, labels)
+    nothing = np.empty(0)
+    samples = Samples(X, labels, nothing, nothing)  # only X is read
     scratch = new_scratch(adversary.features.size)
     points, rows = X.copy(), np.arange(labels.size)
     for start in range(0, rows.size, BLOCK):
@@ -218,7 +209,10 @@ def displaced_points(
         )
         for k in range(block.size):
             for i in range(adversary.features.size):
-                p = adversary.features[i]
-                target = X[start + k, p] + direction[k] * adversary.sign[i] * scratch.room[i, k]
+                p, move = adversary.features[i], scratch.room[i, k]
+                x = X[start + k, p]
+                target = x + direction[k] * adversary.sign[i] * move
+                if abs(target - x) > move:  # rounded outwards: the radius is a promise
+                    target = np.nextafter(target, x)
                 points[start + k, p] = min(max(target, low[p]), high[p])
     return points
