@@ -20,8 +20,12 @@ lint: .venv/.lint
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-cache
 
+bench: export OMP_NUM_THREADS = 1
+bench: export OPENBLAS_NUM_THREADS = 1
+bench: export NUMBA_NUM_THREADS = 1
 bench: .venv/.bench .venv/.kernels
-	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 NUMBA_NUM_THREADS=1 $(BIN)/python benchmarks/worst_case.py
+	$(BIN)/python benchmarks/worst_case.py
+	$(BIN)/python benchmarks/client_solvers.py
 
 clean:
 	rm -rf .venv report .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -19,6 +19,8 @@ def test_the_readme_code_runs_and_says_what_its_comments_say(capsys):
     assert risk.value == pytest.approx(risk.proof, rel=1e-12)
     assert worst.transport_cost == pytest.approx(0.05, rel=1e-12)
     assert worst.risk == pytest.approx(risk.value, rel=1e-9)
+    assert scope["s"].status.name == scope["step"].status.name == "SOLVED"
+    assert scope["s"].gap <= 1e-9
     assert capsys.readouterr().out.count("\n") >= 5
 
 

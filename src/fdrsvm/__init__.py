@@ -9,13 +9,20 @@ if TYPE_CHECKING:
     from fdrsvm.ambiguity.distribution import WorstCaseDistribution, worst_case_distribution
     from fdrsvm.ambiguity.radius import mowb_confidence, practical_radius, wasserstein_radius
     from fdrsvm.ambiguity.worst_case import RiskOracle, WorstCaseRisk, worst_case_risk
-    from fdrsvm.errors import FDRSVMError, InvalidInputError, NumericalError, UnsupportedError
+    from fdrsvm.errors import (
+        ConvergenceWarning,
+        FDRSVMError,
+        InvalidInputError,
+        NumericalError,
+        UnsupportedError,
+    )
     from fdrsvm.maths.losses import MarginLoss
 
 __version__ = "0.1.0.dev0"
 
 # Names are found on first use, so that ``import fdrsvm`` loads neither numba nor SciPy.
 _HOME = {
+    "ConvergenceWarning": "fdrsvm.errors",
     "FDRSVMError": "fdrsvm.errors",
     "InvalidInputError": "fdrsvm.errors",
     "MarginLoss": "fdrsvm.maths.losses",
@@ -32,6 +39,7 @@ _HOME = {
 }
 
 __all__ = [
+    "ConvergenceWarning",
     "FDRSVMError",
     "InvalidInputError",
     "MarginLoss",

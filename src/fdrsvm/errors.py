@@ -34,3 +34,7 @@ class UnsupportedError(FDRSVMError, NotImplementedError):
 
 class NumericalError(FDRSVMError, ArithmeticError):
     """The input is legal but float64 is not enough for it; the numbers cannot be trusted."""
+
+
+class ConvergenceWarning(UserWarning):
+    """A solver stopped before its certified gap reached the tolerance."""

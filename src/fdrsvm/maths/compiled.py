@@ -1,4 +1,4 @@
-"""One spelling of numba's decorator, typed, so that every kernel is compiled the same way."""
+"""Two spellings of numba's decorator, typed: every kernel is compiled in one of two ways."""
 
 from __future__ import annotations
 
@@ -13,3 +13,14 @@ _Function = TypeVar("_Function", bound=Callable[..., Any])
 def compiled(function: _Function) -> _Function:
     """Compile at the first call, keep the machine code on disk, run without the global lock."""
     return cast(_Function, njit(cache=True, nogil=True)(function))
+
+
+def compiled_fast(function: _Function) -> _Function:
+    """The same, and sums may be added up in any order, several terms at a time.
+
+    For solvers, which are graded by other code; never for certificates or risks. Infinities and
+    nans keep their meaning, and a division by zero gives one of them, as in NumPy.
+    """
+    reordered = {"contract", "reassoc", "nsz", "arcp"}
+    decorate = njit(cache=True, nogil=True, error_model="numpy", fastmath=reordered)
+    return cast(_Function, decorate(function))

@@ -1,0 +1,90 @@
+"""The local problem as a conic program for Clarabel: the second try, when Newton gives up.
+
+Variables (w, b, lam, s, t): s the losses, and t >= |w| for the transport norm linf. What comes back
+is only a guess at the answer and its multipliers; ``certificates`` grades it like any other.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import clarabel
+import numpy as np
+from scipy import sparse
+
+from fdrsvm.maths.arrays import Array
+from fdrsvm.maths.norms import L1, L2, LINF
+from fdrsvm.solvers._kernels.lagrangian import Point, Terms
+from fdrsvm.solvers._kernels.rows import transposed_times
+from fdrsvm.solvers.problem import LocalProblem
+
+_MAX_ENTRIES = 1_000_000
+_MAX_SIZE = 25_000  # samples plus features
+_TOL = 1e-12
+
+
+def is_within_reach(problem: LocalProblem) -> bool:
+    """Whether a general solver can be expected to finish soon."""
+    rows = problem.terms.rows
+    small = problem.n_samples + problem.n_features <= _MAX_SIZE
+    return small and rows.dense.size + rows.data.size <= _MAX_ENTRIES
+
+
+def conic_point(problem: LocalProblem, linear: Array) -> Point | None:
+    """Clarabel's primal and dual point, or None if it found no finite one."""
+    terms, N, Q = problem.terms, problem.n_samples, problem.width
+    A, b, cones = _constraints(terms, N, Q)
+    size = A.shape[1]
+    cost = np.zeros(size)
+    cost[:Q], cost[Q], cost[Q + 1 : Q + 1 + N] = -linear, terms.epsilon, terms.mass
+    diagonal = np.zeros(size)
+    diagonal[:Q] = terms.curvature
+    settings = clarabel.DefaultSettings()
+    settings.verbose = False
+    settings.max_threads = 1
+    settings.tol_gap_abs = settings.tol_gap_rel = settings.tol_feas = _TOL
+    H = sparse.csc_matrix(sparse.diags_array(diagonal))
+    answer = clarabel.DefaultSolver(H, cost, A, b, cones, settings).solve()
+    x, z = np.array(answer.x), np.array(answer.z)
+    if not (np.isfinite(x).all() and np.isfinite(z).all()):
+        return None
+    kept = z[N : 2 * N].copy()
+    flipped = z[2 * N : 3 * N].copy() if terms.flips else np.zeros(N)
+    w = x[:Q].copy()
+    pull = np.empty(Q)
+    transposed_times(terms.rows, kept - flipped, pull)
+    pull = (pull + linear - terms.curvature * w)[: terms.n_normed]
+    sigma = terms.epsilon - terms.kappa * float(flipped.sum())
+    return Point(w, kept, flipped, pull, np.array([x[Q], sigma]))
+
+
+def _constraints(terms: Terms, N: int, Q: int) -> tuple[Any, Array, list[Any]]:
+    """(A, b, cones) of A x + slack = b: losses, kept and flipped pieces, then the norm."""
+    P, rows = terms.n_normed, terms.rows
+    Z = sparse.csr_array(rows.dense) if rows.dense.size else sparse.csr_array(rows[1:], (N, Q))
+    n_bounds = P if terms.norm == LINF else 0
+    widths = {"w": Q, "lam": 1, "s": N, "t": n_bounds}
+
+    def block(height: int, **parts: Any) -> Any:
+        empty = {name: sparse.csr_array((height, width)) for name, width in widths.items()}
+        return sparse.hstack([sparse.csr_array(part) for part in (empty | parts).values()])
+
+    eye, one_each, W = sparse.eye_array(N), sparse.eye_array(P), sparse.eye_array(P, Q)
+    A = [block(N, s=-eye), block(N, w=-Z, s=-eye)]
+    b = [np.zeros(N), -np.ones(N)]
+    if terms.flips:
+        A.append(block(N, w=Z, lam=np.full((N, 1), -terms.kappa), s=-eye))
+        b.append(-np.ones(N))
+    if terms.norm == LINF:
+        A += [block(P, w=W, t=-one_each), block(P, w=-W, t=-one_each)]
+        A.append(block(1, lam=-np.ones((1, 1)), t=np.ones((1, P))))
+        b.append(np.zeros(2 * P + 1))
+    elif terms.norm == L1:
+        A += [block(P, w=W, lam=-np.ones((P, 1))), block(P, w=-W, lam=-np.ones((P, 1)))]
+        b.append(np.zeros(2 * P))
+    cones = [clarabel.NonnegativeConeT(sum(map(len, b)))]
+    if terms.norm == L2:
+        A += [block(1, lam=-np.ones((1, 1))), block(P, w=-W)]
+        b.append(np.zeros(P + 1))
+        cones.append(clarabel.SecondOrderConeT(P + 1))
+    return sparse.csc_matrix(sparse.vstack(A)), np.concatenate(b), cones

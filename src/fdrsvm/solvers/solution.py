@@ -1,0 +1,79 @@
+"""What a solve hands back: the point, its certified gap, why it stopped, where to start next."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass
+from enum import Enum
+
+from fdrsvm.errors import ConvergenceWarning
+from fdrsvm.maths.arrays import Array
+
+
+class Status(Enum):
+    """Why a solver stopped; the value says what it means for the caller."""
+
+    SOLVED = "the certified duality gap is within tol"
+    MAX_ITER = "out of Newton steps before the certified gap reached tol: allow a larger tol"
+    STALLED = "rounding stops the gap above tol: rescale the features or allow a larger tol"
+
+
+@dataclass(frozen=True)
+class WarmStart:
+    """Primal and dual point of an earlier solve of the same client, in the kernels' unit.
+
+    No solver changes it.
+    """
+
+    w: Array  # with the intercept last, if there is one
+    lam: float
+    kept: Array
+    flipped: Array
+    pull: Array
+    sigma: float
+
+
+@dataclass(frozen=True)
+class Solution:
+    """A solved client problem, with its proof.
+
+    ``objective - gap`` is a certified lower bound on the optimal value, whatever the status.
+
+    Attributes
+    ----------
+    w : ndarray of shape (n_features,)
+        The linear model.
+    intercept : float
+        0 unless an intercept was asked for.
+    multiplier : float
+        The lam at which the worst-case risk of ``w`` is attained.
+    objective : float
+        Worst-case risk plus proximal and quadratic terms, at ``w``.
+    gap : float
+        Certified bound on objective minus optimum; SOLVED means gap <= tol max(1, |objective|).
+    status : Status
+        Why the solver stopped.
+    n_iter : int
+        Newton steps.
+    warm_start : WarmStart
+        To start the next, similar solve from.
+    """
+
+    w: Array
+    intercept: float
+    multiplier: float
+    objective: float
+    gap: float
+    status: Status
+    n_iter: int
+    warm_start: WarmStart
+
+
+def warn_unless_solved(solution: Solution, stacklevel: int) -> None:
+    """A ConvergenceWarning that says status and gap; ``stacklevel`` counts from the caller."""
+    if solution.status is not Status.SOLVED:
+        message = (
+            f"not solved to tol ({solution.status.name}, gap {solution.gap:.1e}): "
+            f"{solution.status.value}"
+        )
+        warnings.warn(message, ConvergenceWarning, stacklevel=stacklevel + 1)
