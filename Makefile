@@ -26,6 +26,7 @@ bench: export NUMBA_NUM_THREADS = 1
 bench: .venv/.bench .venv/.kernels
 	$(BIN)/python benchmarks/worst_case.py
 	$(BIN)/python benchmarks/client_solvers.py
+	$(BIN)/python benchmarks/pump.py
 
 clean:
 	rm -rf .venv report .pytest_cache .mypy_cache .ruff_cache .hypothesis

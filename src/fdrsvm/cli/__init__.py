@@ -23,9 +23,9 @@ def _demo(arguments: argparse.Namespace) -> int:
         raise FDRSVMError(
             f"the demo draws with {error.name}: pip install 'fdr-svm[experiments]'"
         ) from None
-    print("Training on four plants (the first run also compiles, about half a minute) ...")
-    outcomes = run_demo(arguments.seed)
-    path = write_report(outcomes, arguments.output, arguments.seed)
+    print("Training on four plants (the first run also compiles, about a minute) ...", flush=True)
+    data, outcomes = run_demo(arguments.seed)
+    path = write_report(data, outcomes, arguments.output, arguments.seed)
     print(format_table(outcomes))
     print(f"Report: {path}")
     return 0

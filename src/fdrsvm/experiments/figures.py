@@ -50,7 +50,10 @@ def draw_training(outcomes: Sequence[Outcome]) -> str:
         axes.set(xlabel="round", ylabel="objective", xscale="log", yscale="log")
         axes.minorticks_off()
         axes.xaxis.set_major_formatter("{x:g}")
-        axes.set_yticks([0.25, 0.5, 1, 2, 4], ["0.25", "0.5", "1", "2", "4"])
+        ticks = [0.25, 0.5, 1, 2, 4, 8]
+        axes.set_yticks(ticks, [f"{tick:g}" for tick in ticks])
+        lowest = min(outcome.objective.min() for outcome in outcomes)
+        axes.set_ylim(0.8 * lowest, 1.2 * max(outcome.objective.max() for outcome in outcomes))
         axes.legend(frameon=False)
         return _as_svg(figure)
 

@@ -1,0 +1,179 @@
+"""Fourteen features of a flow record: spectrum, moments and extremes.
+
+c is the record x less its mean, m_j the mean of c^j.
+
+qMean, qVar, qRMS       mean, variance (N - 1), root of the mean square
+qSkewness, qKurtosis    m_3 / m_2^1.5 and m_4 / m_2^2, biased, not in excess of 3
+qPeak2Peak, qCrest      max - min; max |x| / RMS
+qMAD                    mean |c|
+qCSRange                range of the cumulative sum of x
+fPeak                   frequency of the largest power in 2 to 250 Hz
+pLow, pMid, pHigh       power summed over the grid in 10-20, 40-60 and 100-250 Hz
+pKurtosis               frequency at which the spectral kurtosis is largest
+
+Power      c under a Kaiser window (beta 20) on 4096 frequencies from 2 to 250 Hz, both included:
+           2 |X|^2 / (sum of the window)^2
+Kurtosis   segments of N/8 samples, rounded up, 80 % overlap, such a window, zero-padded eightfold:
+           mean |S|^4 / (mean |S|^2)^2 - 2, without 10 Hz at either end, where S is nearly real
+"""
+
+from __future__ import annotations
+
+import math
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+from scipy import signal
+
+from fdrsvm.datasets._kernels.kurtosis import PAIRS, fill_kurtosis
+from fdrsvm.errors import InvalidInputError
+from fdrsvm.maths.arrays import Array, check_matrix, check_positive
+
+FEATURE_NAMES = (
+    "fPeak",
+    "pLow",
+    "pMid",
+    "pHigh",
+    "pKurtosis",
+    "qMean",
+    "qVar",
+    "qSkewness",
+    "qKurtosis",
+    "qPeak2Peak",
+    "qCrest",
+    "qRMS",
+    "qMAD",
+    "qCSRange",
+)
+
+_BAND = (2.0, 250.0)
+_N_FREQUENCIES = 4096
+_POWER_BANDS = ((10.0, 20.0), (40.0, 60.0), (100.0, 250.0))
+_BETA = 20.0
+_EDGE = 10.0  # Hz
+_BATCH = 16  # records at a time: their spectra fit the cache
+_MIN_SAMPLES = 64
+
+
+def pump_features(flow: Any, *, sample_rate: float = 1000.0) -> Array:
+    """The features ``FEATURE_NAMES`` of flow records.
+
+    Parameters
+    ----------
+    flow : array of shape (n_samples,) or (n_records, n_samples)
+        Flow in l/min.
+    sample_rate : float, default 1000
+        Samples a second, above 500.
+
+    Returns
+    -------
+    array of shape (14,) or (n_records, 14)
+    """
+    flow = np.asarray(flow)
+    records = check_matrix(flow[None] if flow.ndim == 1 else flow, "flow")
+    sample_rate = check_positive(sample_rate, "sample_rate")
+    if sample_rate < 2.0 * _BAND[1]:
+        raise InvalidInputError(
+            "sample_rate", f"must be at least {2 * _BAND[1]:g}", f"it is {sample_rate:g}"
+        )
+    if records.shape[1] < _MIN_SAMPLES:
+        raise InvalidInputError(
+            "flow", f"must have at least {_MIN_SAMPLES} samples", f"it has {records.shape[1]}"
+        )
+    features = np.empty((len(records), len(FEATURE_NAMES)))
+    for start in range(0, len(records), _BATCH):
+        part = slice(start, start + _BATCH)
+        features[part] = _batch_features(records[part], sample_rate)
+    return features[0] if flow.ndim == 1 else features
+
+
+def _batch_features(x: Array, sample_rate: float) -> Array:
+    mean = x.mean(axis=1)
+    c = x - mean[:, None]
+    columns = [*_spectral(c, sample_rate), _kurtosis_peak(c, sample_rate), mean, *_moments(x, c)]
+    return np.stack(columns, axis=1)
+
+
+def _moments(x: Array, c: Array) -> list[Array]:
+    """From qVar on."""
+    squares = c * c
+    m2, m3, m4 = (values.mean(axis=1) for values in (squares, squares * c, squares * squares))
+    rms = np.sqrt((x * x).mean(axis=1))
+    sums = np.cumsum(x, axis=1)
+    n_samples = x.shape[1]
+    with np.errstate(invalid="ignore", divide="ignore"):  # a constant record has no shape
+        shape = [m3 / m2**1.5, m4 / m2**2]
+        crest = np.abs(x).max(axis=1) / rms
+    return [
+        m2 * n_samples / (n_samples - 1),
+        *shape,
+        np.ptp(x, axis=1),
+        crest,
+        rms,
+        np.abs(c).mean(axis=1),
+        np.ptp(sums, axis=1),
+    ]
+
+
+@lru_cache(maxsize=16)
+def _window(size: int) -> Array:
+    return np.asarray(signal.windows.kaiser(size, _BETA))
+
+
+@lru_cache(maxsize=8)
+def _zoom(n_samples: int, sample_rate: float) -> tuple[Any, Array]:
+    """Transform and frequencies of the power spectrum."""
+    transform = signal.ZoomFFT(n_samples, _BAND, _N_FREQUENCIES, fs=sample_rate, endpoint=True)
+    return transform, np.linspace(*_BAND, _N_FREQUENCIES)
+
+
+def power_spectrum(c: Array, sample_rate: float) -> tuple[Array, Array]:
+    """Frequencies from 2 to 250 Hz and, for each record, the power at each of them."""
+    window = _window(c.shape[-1])
+    transform, frequencies = _zoom(c.shape[-1], sample_rate)
+    spectrum = transform(c * window)
+    power = spectrum.real**2 + spectrum.imag**2
+    return frequencies, power * (2.0 / window.sum() ** 2)
+
+
+def _spectral(c: Array, sample_rate: float) -> list[Array]:
+    """The peak and the power in three bands."""
+    frequencies, power = power_spectrum(c, sample_rate)
+    bands = [
+        power[:, (frequencies >= low) & (frequencies <= high)].sum(axis=1)
+        for low, high in _POWER_BANDS
+    ]
+    return [frequencies[power.argmax(axis=1)], *bands]
+
+
+@lru_cache(maxsize=8)
+def _kurtosis_tables(size: int, sample_rate: float) -> tuple[Array, Array, Array]:
+    """Frequencies, and window times cosine and sine for each pair of a segment's samples."""
+    n_points = 8 * size
+    spacing = sample_rate / n_points
+    first = math.ceil(_EDGE / spacing)
+    last = math.floor((0.5 * sample_rate - _EDGE) / spacing)
+    bins = np.arange(first, last + 1)
+    half = (size + 1) // 2
+    distance = 0.5 * (size - 1) - np.arange(half)
+    angle = (2.0 * np.pi / n_points) * np.outer(distance, bins)
+    rows = -(-half // PAIRS) * PAIRS
+    tables = np.zeros((2, rows, bins.size))
+    tables[:, :half] = _window(size)[:half, None] * np.stack([np.cos(angle), np.sin(angle)])
+    return np.asarray(bins * spacing), tables[0], tables[1]
+
+
+def spectral_kurtosis(c: Array, sample_rate: float) -> tuple[Array, Array]:
+    """Frequencies from 10 Hz to 10 Hz below half the rate, and each record's kurtosis there."""
+    size = -(-c.shape[1] // 8)
+    hop = size - 4 * size // 5
+    frequencies, cosines, sines = _kurtosis_tables(size, sample_rate)
+    kurtosis = np.empty((len(c), frequencies.size))
+    fill_kurtosis(c, size, hop, cosines, sines, kurtosis)
+    return frequencies, kurtosis
+
+
+def _kurtosis_peak(c: Array, sample_rate: float) -> Array:
+    frequencies, kurtosis = spectral_kurtosis(c, sample_rate)
+    return np.asarray(frequencies[kurtosis.argmax(axis=1)])
