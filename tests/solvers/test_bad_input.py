@@ -82,7 +82,7 @@ def test_the_central_solver_names_the_argument_at_fault(name):
 
 def test_a_warm_start_must_fit_the_problem():
     s = solve_central(X, Y, epsilon=0.1)
-    with pytest.raises(InvalidInputError, match="2 samples and 2 coefficients"):
+    with pytest.raises(InvalidInputError, match="2 samples and 2 features"):
         solve_central(X[:2], Y[:2], epsilon=0.1, warm_start=s.warm_start)
     client = prepare_client(X, Y, rho=1.0, epsilon=0.1, fit_intercept=True)
     with pytest.raises(InvalidInputError, match="3 coefficients"):

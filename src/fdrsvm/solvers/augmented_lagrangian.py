@@ -63,7 +63,9 @@ class _Run:
 
     @property
     def solved(self) -> bool:
-        return self.grade.gap <= self.tol * max(1.0, abs(self.grade.objective))
+        # A gap far below 0 is as wrong as one far above, and inf <= inf proves nothing.
+        goal = self.tol * max(1.0, abs(self.grade.objective))
+        return bool(abs(self.grade.gap) <= goal < np.inf)
 
 
 def solve(
@@ -76,6 +78,28 @@ def solve(
 ) -> Solution:
     """Minimises to a certified relative gap of ``tol``; takes clean arguments."""
     centre = centre * problem.feature_scale
+    # A start may be bad (a failed round's, another problem's): it must not spoil the answer.
+    starts = [None] if warm_start is None else [warm_start, None]
+    with np.errstate(over="ignore", invalid="ignore"):  # what overflows is graded as unsolved
+        runs = []
+        for start in starts:
+            runs.append(_run(problem, centre, centre_intercept, start, tol))
+            if runs[-1].solved:
+                break
+        run = min(runs, key=lambda candidate: abs(candidate.grade.gap))
+        if not run.solved and is_within_reach(problem):
+            _fall_back(run)
+        return _report(run)
+
+
+def _run(
+    problem: LocalProblem,
+    centre: Array,
+    centre_intercept: float,
+    warm_start: WarmStart | None,
+    tol: float,
+) -> _Run:
+    """One descent from a warm or a cold start."""
     start = _cold_point(problem) if warm_start is None else _copy(warm_start)
     run = _Run(problem, centre, centre_intercept, tol, start, Certificate(np.inf, 0.0, np.inf))
     penalty = _COLD_PENALTY if warm_start is None else _WARM_PENALTY
@@ -83,9 +107,7 @@ def solve(
         _prime(run)
         penalty = _PRIMED_PENALTY
     _descend(run, penalty)
-    if not run.solved and is_within_reach(problem):
-        _fall_back(run)
-    return _report(run)
+    return run
 
 
 def _quadratic(run: _Run) -> tuple[Array, float]:
@@ -143,11 +165,12 @@ def _fall_back(run: _Run) -> None:
     for polish in (False, True):
         run.point = _duplicate(found)
         if polish:
-            run.n_iter = 0
+            run.n_iter, before = 0, run.n_iter
             _descend(run, _WARM_PENALTY)
+            run.n_iter += before
         else:
             run.grade = _grade(run, run.point)
-        if run.grade.gap < grade.gap:
+        if abs(run.grade.gap) < abs(grade.gap):
             best, grade = run.point, run.grade
         if run.solved:
             break

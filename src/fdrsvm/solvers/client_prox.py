@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from fdrsvm.errors import InvalidInputError
 from fdrsvm.maths.arrays import (
     check_finite,
@@ -42,10 +44,15 @@ class PreparedClient:
     ) -> Solution:
         if warm_start is not None:
             check_warm_start(warm_start, self.problem)
+        centre_intercept = check_finite(centre_intercept, "centre_intercept")
+        if centre_intercept != 0.0 and not self.problem.fit_intercept:
+            raise InvalidInputError(
+                "centre_intercept", "must be 0 without fit_intercept", f"it is {centre_intercept:g}"
+            )
         return augmented_lagrangian.solve(
             self.problem,
             check_vector(centre, "centre", self.problem.n_features, "features"),
-            check_finite(centre_intercept, "centre_intercept"),
+            centre_intercept,
             warm_start=warm_start,
             tol=check_positive(tol, "tol"),
         )
@@ -57,13 +64,15 @@ def check_warm_start(warm_start: WarmStart, problem: LocalProblem) -> None:
         raise InvalidInputError(
             "warm_start", "must be the warm_start of a Solution", f"it is {warm_start!r}"
         )
-    found = (warm_start.kept.size, warm_start.w.size)
-    if found != (problem.n_samples, problem.width):
+    arrays = (warm_start.w, warm_start.kept, warm_start.flipped, warm_start.pull)
+    sizes = (problem.width, problem.n_samples, problem.n_samples, problem.n_features)
+    # Kernels read and write without a check, so shapes must be right to the last array.
+    if any(a.shape != (n,) or a.dtype != np.float64 for a, n in zip(arrays, sizes, strict=True)):
         raise InvalidInputError(
             "warm_start",
-            f"must come from a problem of {problem.n_samples} samples and {problem.width} "
-            "coefficients (an intercept counts)",
-            f"it has {found[0]} and {found[1]}",
+            f"must come from a problem of {problem.n_samples} samples and {problem.n_features} "
+            f"features, with{'' if problem.fit_intercept else 'out'} intercept",
+            f"its arrays have shapes {', '.join(str(a.shape) for a in arrays)}",
         )
 
 

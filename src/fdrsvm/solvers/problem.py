@@ -19,6 +19,7 @@ import numpy as np
 from scipy import sparse
 
 from fdrsvm.ambiguity.ball import WassersteinBall
+from fdrsvm.errors import NumericalError
 from fdrsvm.maths.arrays import (
     Array,
     Matrix,
@@ -34,6 +35,7 @@ from fdrsvm.solvers._kernels.rows import Rows
 # Above these widths Newton's matrix is not formed.
 _MAX_DENSE_WIDTH = 800
 _MAX_SPARSE_WIDTH = 400
+_SMALLEST = 1e-200
 
 
 @dataclass(frozen=True)
@@ -111,7 +113,7 @@ def _make_problem(
         ),
         grounds=Grounds(
             *rows,
-            y=y,
+            y=y.copy(),  # the caller's may change, or be read-only: another type to numba
             mass=mass,
             n_features=n_features,
             epsilon=epsilon,
@@ -138,6 +140,10 @@ def _signed_rows(X: Matrix, y: Array, fit_intercept: bool) -> tuple[Rows, float]
     largest = max(values.max(initial=0.0), -values.min(initial=0.0))
     if largest == 0.0:
         largest = 1.0
+    if not _SMALLEST <= largest <= 1.0 / _SMALLEST:
+        raise NumericalError(
+            f"X: its largest value is {largest:g}, too near the ends of float64; rescale it"
+        )
     first = _power_of_two(largest)  # so that no square overflows
     if sparse.issparse(X):
         rows = sparse.csr_array(sparse.diags_array(y) @ X)
@@ -168,6 +174,7 @@ def _typical(squares: Array) -> float:
 
 def every(terms: Terms, stride: int) -> Terms:
     """The same problem on every ``stride``-th sample of a dense client."""
-    mass = terms.mass[::stride]
-    rows = terms.rows._replace(dense=np.ascontiguousarray(terms.rows.dense[::stride]))
+    chosen = np.flatnonzero(terms.mass)[::stride]  # weights may be 0 on every stride-th sample
+    mass = terms.mass[chosen]
+    rows = terms.rows._replace(dense=terms.rows.dense[chosen])
     return terms._replace(rows=rows, mass=mass / mass.sum())

@@ -37,7 +37,9 @@ class WarmStart:
 class Solution:
     """A solved client problem, with its proof.
 
-    ``objective - gap`` is a certified lower bound on the optimal value, whatever the status.
+    ``objective - gap`` is a certified lower bound on the optimal value, whatever the status. One
+    exception: the central problem at epsilon = 0, where nothing bounds w. There the bound holds for
+    models up to ten times as large as ``w`` only ([repair] in docs/solvers.md).
 
     Attributes
     ----------

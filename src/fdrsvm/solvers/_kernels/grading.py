@@ -184,7 +184,14 @@ def _project_ball(x: Array, radius: float, norm: int) -> Array:
     for k in range(x.size):
         passed += magnitudes[x.size - 1 - k]
         cut = max(cut, (passed - radius) / (k + 1))
-    return np.sign(x) * np.maximum(np.abs(x) - cut, 0.0)
+    # |x| - cut cancels where x is large (rho times the centre), and a point outside the ball is no
+    # certificate: the best one lies on the sphere, so scale to it.
+    held = np.sign(x) * np.maximum(np.abs(x) - cut, 0.0)
+    size = _length(held, held.size, L1)
+    if not size > 0.0:
+        held[np.argmax(np.abs(x))] = 1.0 if x[np.argmax(np.abs(x))] > 0.0 else -1.0
+        size = 1.0
+    return held * (radius / size)
 
 
 @compiled
