@@ -85,5 +85,5 @@ def test_a_warm_start_must_fit_the_problem():
     with pytest.raises(InvalidInputError, match="2 samples and 2 features"):
         solve_central(X[:2], Y[:2], epsilon=0.1, warm_start=s.warm_start)
     client = prepare_client(X, Y, rho=1.0, epsilon=0.1, fit_intercept=True)
-    with pytest.raises(InvalidInputError, match="3 coefficients"):
+    with pytest.raises(InvalidInputError, match="with intercept"):
         client.solve([0.0, 0.0], warm_start=s.warm_start)

@@ -145,7 +145,7 @@ class RiskOracle:
         guesses = _AT_THE_DUAL_NORM
         if self.y.size > _GUESS_ABOVE:
             guesses = self._guess_multipliers(w, intercept)
-        return self._solve_box(w, intercept, slice(None), guesses)
+        return self._solve_box(w, intercept, self.X, self.y, self.mass, guesses)
 
     def _guess_multipliers(self, w: Array, intercept: float) -> Array:
         """Multipliers of a few small samples, lowest and highest.
@@ -154,24 +154,28 @@ class RiskOracle:
         they do not, only time is lost.
         """
         stride = self.y.size // _GUESS_ROWS
-        found = [
-            self._solve_box(w, intercept, rows, _AT_THE_DUAL_NORM).multiplier
-            for start in range(0, stride, -(-stride // _N_GUESSES))
-            if self.mass[rows := slice(start, None, stride)].any()
-        ]
+        found = []
+        for start in range(0, stride, -(-stride // _N_GUESSES)):
+            X, y, mass = (array[start::stride].copy() for array in (self.X, self.y, self.mass))
+            if mass.any():
+                mass /= mass.sum()
+                sample = self._solve_box(w, intercept, X, y, mass, _AT_THE_DUAL_NORM)
+                found.append(sample.multiplier)
         return np.unique([min(found), max(found)])
 
-    def _solve_box(self, w: Array, intercept: float, rows: slice, guesses: Array) -> BoxWorstCase:
-        ball, mass = self.ball, self.mass[rows]
-        assert ball.box is not None
+    def _solve_box(
+        self, w: Array, intercept: float, X: Array, y: Array, mass: Array, guesses: Array
+    ) -> BoxWorstCase:
+        ball, box = self.ball, self.ball.box
+        assert box is not None
         return box_worst_case(
             w,
             intercept,
-            np.ascontiguousarray(self.X[rows]),
-            np.ascontiguousarray(self.y[rows]),
-            mass if mass.size == self.mass.size else mass / mass.sum(),
-            ball.box.low,
-            ball.box.high,
+            X,
+            y,
+            mass,
+            box.low,
+            box.high,
             NORM_CODES[ball.norm],
             ball.epsilon,
             ball.kappa,

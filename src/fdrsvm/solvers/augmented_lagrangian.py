@@ -78,15 +78,12 @@ def solve(
 ) -> Solution:
     """Minimises to a certified relative gap of ``tol``; takes clean arguments."""
     centre = centre * problem.feature_scale
-    # A start may be bad (a failed round's, another problem's): it must not spoil the answer.
-    starts = [None] if warm_start is None else [warm_start, None]
     with np.errstate(over="ignore", invalid="ignore"):  # what overflows is graded as unsolved
-        runs = []
-        for start in starts:
-            runs.append(_run(problem, centre, centre_intercept, start, tol))
-            if runs[-1].solved:
-                break
-        run = min(runs, key=lambda candidate: abs(candidate.grade.gap))
+        run = _run(problem, centre, centre_intercept, warm_start, tol)
+        if warm_start is not None and not run.solved:
+            # The start may be bad, a failed round's or another problem's: it must not decide.
+            cold = _run(problem, centre, centre_intercept, None, tol)
+            run = min(run, cold, key=lambda candidate: abs(candidate.grade.gap))
         if not run.solved and is_within_reach(problem):
             _fall_back(run)
         return _report(run)

@@ -28,8 +28,8 @@ def solve_central(
 ) -> Solution:
     """Minimise the worst-case hinge risk: [local] at rho = tau = 0.
 
-    At epsilon = 0 this is the plain hinge loss, nothing bounds w, and the gap is certified for models
-    up to ten times as large as the answer only.
+    At epsilon = 0 this is the plain hinge loss, nothing bounds w, and the gap is certified only for
+    models up to ten times as large as the answer.
 
     Parameters
     ----------

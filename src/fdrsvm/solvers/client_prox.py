@@ -64,15 +64,26 @@ def check_warm_start(warm_start: WarmStart, problem: LocalProblem) -> None:
         raise InvalidInputError(
             "warm_start", "must be the warm_start of a Solution", f"it is {warm_start!r}"
         )
-    arrays = (warm_start.w, warm_start.kept, warm_start.flipped, warm_start.pull)
-    sizes = (problem.width, problem.n_samples, problem.n_samples, problem.n_features)
-    # Kernels read and write without a check, so shapes must be right to the last array.
-    if any(a.shape != (n,) or a.dtype != np.float64 for a, n in zip(arrays, sizes, strict=True)):
+    w, kept, flipped, pull = (
+        warm_start.w,
+        warm_start.kept,
+        warm_start.flipped,
+        warm_start.pull,
+    )
+    # Kernels read and write without a check, so every array must have its right shape.
+    fits = (
+        w.shape == (problem.width,)
+        and kept.shape == flipped.shape == (problem.n_samples,)
+        and pull.shape == (problem.n_features,)
+        and w.dtype == kept.dtype == flipped.dtype == pull.dtype == np.float64
+    )
+    if not fits:
+        shapes = ", ".join(str(array.shape) for array in (w, kept, flipped, pull))
         raise InvalidInputError(
             "warm_start",
             f"must come from a problem of {problem.n_samples} samples and {problem.n_features} "
             f"features, with{'' if problem.fit_intercept else 'out'} intercept",
-            f"its arrays have shapes {', '.join(str(a.shape) for a in arrays)}",
+            f"its arrays have shapes {shapes}",
         )
 
 
