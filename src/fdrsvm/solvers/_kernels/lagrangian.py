@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from fdrsvm.maths.arrays import Array
 from fdrsvm.maths.compiled import compiled_fast
-from fdrsvm.maths.norms import L1, LINF
+from fdrsvm.maths.norms import dual_norm_of
 from fdrsvm.solvers._kernels.projections import project_cone, project_sample
 from fdrsvm.solvers._kernels.rows import Rows, transposed_times
 
@@ -112,25 +112,12 @@ def lagrangian_gradient(
 
 
 @compiled_fast
-def _dual_norm(w: Array, size: int, norm: int) -> float:
-    total = 0.0
-    for p in range(size):
-        if norm == LINF:
-            total += abs(w[p])
-        elif norm == L1:
-            total = max(total, abs(w[p]))
-        else:
-            total += w[p] * w[p]
-    return total if norm in (L1, LINF) else np.sqrt(total)
-
-
-@compiled_fast
 def complementarity(
     terms: Terms, stage: Stage, point: Point, margins: Array
 ) -> tuple[float, float]:
     """What the multipliers leave on the table at w: a stationary point's gap; and the objective."""
     w, kappa = point.w, terms.kappa
-    lam = max(point.scalars[0], _dual_norm(w, terms.n_normed, terms.norm))
+    lam = max(point.scalars[0], dual_norm_of(w[: terms.n_normed], terms.norm))
     slack, value = point.scalars[1] * lam, terms.epsilon * lam + stage.constant
     for p in range(terms.n_normed):
         slack -= point.pull[p] * w[p]
