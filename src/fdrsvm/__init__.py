@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from fdrsvm.ambiguity.worst_case import RiskOracle, WorstCaseRisk, worst_case_risk
     from fdrsvm.errors import (
         ConvergenceWarning,
+        CorruptDataError,
         FDRSVMError,
         InvalidInputError,
         NumericalError,
@@ -23,6 +24,7 @@ __version__ = "0.1.0.dev0"
 # Names are found on first use, so that ``import fdrsvm`` loads neither numba nor SciPy.
 _HOME = {
     "ConvergenceWarning": "fdrsvm.errors",
+    "CorruptDataError": "fdrsvm.errors",
     "FDRSVMError": "fdrsvm.errors",
     "InvalidInputError": "fdrsvm.errors",
     "MarginLoss": "fdrsvm.maths.losses",
@@ -40,6 +42,7 @@ _HOME = {
 
 __all__ = [
     "ConvergenceWarning",
+    "CorruptDataError",
     "FDRSVMError",
     "InvalidInputError",
     "MarginLoss",

@@ -36,5 +36,49 @@ class NumericalError(FDRSVMError, ArithmeticError):
     """The input is legal but float64 is not enough for it; the numbers cannot be trusted."""
 
 
+class ClientError(FDRSVMError, RuntimeError):
+    """A client's answer broke a rule, or the client reported an error; nothing was aggregated.
+
+    Attributes
+    ----------
+    client_id : str
+        Which client.
+    round : int
+        In which round.
+    """
+
+    def __init__(self, client_id: str, round_: int, reason: str) -> None:
+        self.client_id = client_id
+        self.round = round_
+        self.reason = reason
+        super().__init__(client_id, round_, reason)
+
+    def __str__(self) -> str:
+        return f"client {self.client_id!r}, round {self.round}: {self.reason}"
+
+
+class QuorumError(FDRSVMError, RuntimeError):
+    """Too few clients gave a valid answer in a round."""
+
+    def __init__(self, round_: int, n_answers: int, quorum: int, faults: tuple[str, ...]) -> None:
+        self.round = round_
+        self.n_answers = n_answers
+        self.quorum = quorum
+        self.faults = faults
+        super().__init__(round_, n_answers, quorum, faults)
+
+    def __str__(self) -> str:
+        shown = "; ".join(self.faults[:10])
+        more = f"; and {len(self.faults) - 10} more" if len(self.faults) > 10 else ""
+        return (
+            f"round {self.round}: {self.n_answers} valid answers, {self.quorum} are needed ({shown}"
+            f"{more})"
+        )
+
+
+class CorruptDataError(FDRSVMError, ValueError):
+    """Bytes that were cut or altered, or are of another kind or version; nothing was read."""
+
+
 class ConvergenceWarning(UserWarning):
     """A solver stopped before its certified gap reached the tolerance."""

@@ -85,7 +85,7 @@ BAD = {
     "unknown loss": ({"loss": "squared"}, "loss", "'hinge'", "'squared'"),
     "not a loss": ({"loss": 3}, "loss", "lipschitz", "it is 3"),
     "negative weight": ({"sample_weight": [1, -1, 1]}, "sample_weight", "negative", "row 1"),
-    "weights all zero": ({"sample_weight": [0, 0, 0]}, "sample_weight", "positive", "all are 0"),
+    "weights all zero": ({"sample_weight": [0, 0, 0]}, "sample_weight", "positive", "all are zero"),
     "too few weights": ({"sample_weight": [1, 1]}, "sample_weight", "shape (3,)", "(2,)"),
     "intercept NaN": ({"intercept": np.nan}, "intercept", "finite", "nan"),
     "a number beyond float64": ({"epsilon": 10**400}, "epsilon", "number", "1000"),

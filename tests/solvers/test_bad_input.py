@@ -53,7 +53,7 @@ BAD_EITHER = {
     "kappa NaN": ({"kappa": np.nan}, "kappa", "above 0", "nan"),
     "unknown norm": ({"norm": "l3"}, "norm", "one of 'l1', 'l2', 'linf'", "'l3'"),
     "negative weight": ({"sample_weight": [1, -1, 1]}, "sample_weight", "negative", "row 1"),
-    "weights all zero": ({"sample_weight": [0, 0, 0]}, "sample_weight", "positive", "all are 0"),
+    "weights all zero": ({"sample_weight": [0, 0, 0]}, "sample_weight", "positive", "all are zero"),
     "tol zero": ({"tol": 0.0}, "tol", "above 0", "0.0"),
     "tol NaN": ({"tol": np.nan}, "tol", "above 0", "nan"),
 }

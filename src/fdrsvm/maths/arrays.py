@@ -45,7 +45,8 @@ def _as_float(value: Any, argument: str) -> Array:
 
 def _all_finite(values: Array) -> bool:
     """One pass without a temporary in the usual case; a sum may overflow where no entry does."""
-    return bool(np.isfinite(values.sum()) or np.isfinite(values).all())
+    with np.errstate(over="ignore", invalid="ignore"):
+        return bool(np.isfinite(values.sum()) or np.isfinite(values).all())
 
 
 def check_matrix(X: Any, argument: str = "X") -> Matrix:
@@ -132,7 +133,7 @@ def check_masses(sample_weight: Any, n_samples: int, argument: str = "sample_wei
         )
     largest = weights.max()
     if largest == 0.0:
-        raise InvalidInputError(argument, "some weight must be positive", "all are 0")
+        raise InvalidInputError(argument, "some weight must be positive", "all are zero")
     shares = weights / largest  # first, so that no sum can overflow or vanish
     return np.asarray(shares / shares.sum(), dtype=np.float64)
 

@@ -1,0 +1,123 @@
+"""Arrays and a JSON header as bytes, for messages, checkpoints and model files alike.
+
+The container is safetensors: a length, a JSON table of names, dtypes, shapes and offsets, then the
+raw little-endian numbers. Any safetensors reader opens it, and nothing in it can run. Ours adds one
+metadata entry: what kind of thing this is, its version, a header of plain JSON, and the SHA-256 of
+all of that and of every array. Equal content gives equal bytes, and bytes other than those that
+``pack`` would write are refused, so no change goes unseen.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import safetensors
+import safetensors.numpy
+
+from fdrsvm.errors import CorruptDataError, InvalidInputError
+
+_ENTRY = "fdrsvm"
+_DTYPES = {"F64": np.dtype("<f8"), "I64": np.dtype("<i8"), "BOOL": np.dtype("?")}
+_MAX_BYTES = 1 << 30
+
+
+class Packed(NamedTuple):
+    """What a container holds."""
+
+    header: dict[str, Any]
+    arrays: dict[str, npt.NDArray[Any]]
+
+
+def pack(
+    kind: str, version: int, header: Mapping[str, Any], arrays: Mapping[str, npt.NDArray[Any]]
+) -> bytes:
+    """Bytes of a container; arrays are float64, int64 or bool, the header is plain JSON."""
+    clean = {name: _little_endian(_check_name(name), arrays[name]) for name in sorted(arrays)}
+    envelope = {"kind": kind, "version": version, "header": dict(header)}
+    try:
+        envelope["sha256"] = _digest(envelope, clean)
+        text = json.dumps(envelope, sort_keys=True, separators=(",", ":"), allow_nan=False)
+    except (TypeError, ValueError, RecursionError) as error:
+        raise InvalidInputError("header", "must be plain JSON", str(error)) from None
+    return bytes(safetensors.numpy.save(clean, metadata={_ENTRY: text}))
+
+
+def unpack(data: bytes, kind: str, version: int, *, max_bytes: int = _MAX_BYTES) -> Packed:
+    """The content of a container that ``pack`` wrote, or a CorruptDataError."""
+    if len(data) > max_bytes:
+        raise CorruptDataError(f"{kind}: {len(data)} bytes, at most {max_bytes} are allowed")
+    envelope = _read_envelope(data, kind)
+    if envelope["version"] != version:
+        raise CorruptDataError(
+            f"{kind}: written in format {envelope['version']!r}, this release reads {version}"
+        )
+    arrays = _read_arrays(data, kind)
+    header = envelope["header"]
+    try:
+        intact = isinstance(header, dict) and pack(kind, version, header, arrays) == data
+    except InvalidInputError:
+        intact = False  # it holds what pack would not write, say a nan in the header
+    if not intact:
+        raise CorruptDataError(f"{kind}: the content does not match its SHA-256")
+    return Packed(header, arrays)
+
+
+def _check_name(name: str) -> str:
+    if name == "__metadata__" or any("\ud800" <= letter <= "\udfff" for letter in name):
+        raise InvalidInputError(
+            "arrays", "names must be whole characters and not '__metadata__'", f"one is {name!r}"
+        )
+    return name
+
+
+def _little_endian(name: str, array: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    for dtype in _DTYPES.values():
+        if array.dtype == dtype:
+            if dtype.kind == "b" and (array.view(np.uint8) > 1).any():
+                raise InvalidInputError(name, "booleans must be bytes 0 or 1", "one is not")
+            # Not ascontiguousarray: it makes a scalar a vector.
+            return np.asarray(array, dtype=dtype, order="C")
+    raise InvalidInputError(name, "must be float64, int64 or bool", f"its dtype is {array.dtype}")
+
+
+def _digest(envelope: Mapping[str, Any], arrays: Mapping[str, npt.NDArray[Any]]) -> str:
+    table = {name: [array.dtype.str, list(array.shape)] for name, array in arrays.items()}
+    stated = json.dumps([envelope, table], sort_keys=True, allow_nan=False)
+    digest = hashlib.sha256(stated.encode())
+    for array in arrays.values():
+        digest.update(array.tobytes())
+    return digest.hexdigest()
+
+
+def _read_envelope(data: bytes, kind: str) -> dict[str, Any]:
+    try:
+        length = int.from_bytes(data[:8], "little")
+        if length > len(data):
+            raise ValueError("it is cut short")
+        table = json.loads(data[8 : 8 + length])
+        envelope = json.loads(table["__metadata__"][_ENTRY])
+        found = envelope["kind"]
+        complete = {"kind", "version", "header", "sha256"} == set(envelope)
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
+        raise CorruptDataError(f"{kind}: not a file of this package ({error})") from None
+    if not complete or found != kind:
+        raise CorruptDataError(f"{kind}: the content is of kind {found!r}")
+    return dict(envelope)
+
+
+def _read_arrays(data: bytes, kind: str) -> dict[str, npt.NDArray[Any]]:
+    try:
+        entries = safetensors.deserialize(data)  # type: ignore[no-untyped-call]
+        return {
+            name: np.frombuffer(entry["data"], dtype=_DTYPES[entry["dtype"]])
+            .reshape(entry["shape"])
+            .copy()
+            for name, entry in entries
+        }
+    except (safetensors.SafetensorError, KeyError, ValueError) as error:
+        raise CorruptDataError(f"{kind}: {error}") from None

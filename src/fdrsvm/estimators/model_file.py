@@ -1,0 +1,88 @@
+"""Model files: one safetensors container each, checked bit by bit when it is read.
+
+Nothing in a model file can run, and bytes that ``save_model`` would not have written are refused:
+whoever loads a model has the numbers that were saved, or an error that names the file.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+from fdrsvm.codec import Packed, pack, unpack
+from fdrsvm.errors import CorruptDataError, InvalidInputError
+from fdrsvm.estimators.linear_model import LinearModel
+from fdrsvm.estimators.plain_json import decode, encode
+from fdrsvm.files import PathLike, read_capped, write_atomically
+
+_KIND = "model"
+_VERSION = 1
+_FIELDS = ("classes", "feature_names", "estimator", "params", "certificate")
+# 32 million coefficients. More is not a model of ours, and must not fill a gateway's memory.
+_MAX_BYTES = 1 << 28
+
+
+def save_model(model: LinearModel, path: PathLike) -> None:
+    """Write a model; a write that fails or is cut off leaves an older file as it was.
+
+    Parameters
+    ----------
+    model : LinearModel
+        From an estimator or from ``LinearModel.checked``.
+    path : path
+        Its folder must exist. Any suffix will do; ``.safetensors`` tells other tools what it is.
+    """
+    data = _model_bytes(model)
+    if len(data) > _MAX_BYTES:
+        raise InvalidInputError(
+            "model", f"must take at most {_MAX_BYTES} bytes", f"it takes {len(data)}"
+        )
+    write_atomically(path, data)
+
+
+def load_model(path: PathLike) -> LinearModel:
+    """Read a model that ``save_model`` wrote.
+
+    Raises
+    ------
+    FileNotFoundError
+        If there is no such file.
+    CorruptDataError
+        If the file was cut or altered, is too large, or is of another kind or a newer version.
+    """
+    try:
+        return _parse_model(read_capped(path, _MAX_BYTES))
+    except (CorruptDataError, InvalidInputError) as error:
+        raise CorruptDataError(f"{os.fspath(path)}: {error}") from None
+
+
+def _model_bytes(model: LinearModel) -> bytes:
+    header: dict[str, Any] = {name: getattr(model, name) for name in _FIELDS}
+    for name in ("params", "certificate"):
+        header[name] = encode(header[name])
+    return pack(_KIND, _VERSION, header, {"coef": model.coef, "intercept": model.intercept})
+
+
+def _parse_model(data: bytes) -> LinearModel:
+    packed = unpack(data, _KIND, _VERSION, max_bytes=_MAX_BYTES)
+    try:
+        model = _build_model(packed)
+    except KeyError as error:
+        raise CorruptDataError(f"{_KIND}: {error} is missing") from None
+    # Catches all that the checks let pass: other types, spare fields, a model from elsewhere.
+    if _model_bytes(model) != data:
+        raise CorruptDataError(f"{_KIND}: its content is not what this package writes")
+    return model
+
+
+def _build_model(packed: Packed) -> LinearModel:
+    header, arrays = packed
+    return LinearModel.checked(
+        arrays["coef"],
+        arrays["intercept"],
+        header["classes"],
+        estimator=header["estimator"],
+        feature_names=header["feature_names"],
+        params=decode(header["params"], "params"),
+        certificate=decode(header["certificate"], "certificate"),
+    )
