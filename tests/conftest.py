@@ -6,6 +6,15 @@ from hypothesis import HealthCheck, settings
 
 SOURCES = Path(__file__).parents[1] / "src"
 
+# Where kernels stand, and the folders whose kernels they may call.
+KERNELS = {
+    "maths": (),
+    "ambiguity": ("maths",),
+    "datasets": ("maths",),
+    "solvers": ("maths", "ambiguity/_kernels"),
+    "federated": ("maths", "ambiguity/_kernels", "solvers/_kernels"),
+}
+
 # Compilation makes first calls slow, so no deadline; derandomised, so that CI repeats itself.
 settings.register_profile(
     "fdrsvm",
@@ -25,10 +34,10 @@ def rng():
 def pytest_configure():
     """Drop machine code older than its folder's sources: numba does not follow calls."""
     package = SOURCES / "fdrsvm"
-    shared = newest_source(package / "maths")
-    for folder in (path for path in package.iterdir() if path.is_dir()):
-        newest = max(shared, newest_source(folder))
-        for path in folder.rglob("*.nb[ic]"):
+    for name, below in KERNELS.items():
+        folders = [package / part for part in (*below, name)]
+        newest = max(newest_source(folder) for folder in folders)
+        for path in (package / name).rglob("*.nb[ic]"):
             if path.stat().st_mtime < newest:
                 path.unlink(missing_ok=True)
 

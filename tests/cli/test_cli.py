@@ -29,10 +29,10 @@ def test_the_demo_prints_its_table_and_writes_its_report(tmp_path):
     assert done.returncode == 0, done.stderr
     assert done.stderr == ""
     lines = done.stdout.splitlines()
-    assert [line.split()[0] for line in lines[1:4]] == ["model", "plain", "FDR-SVM"]
+    assert [line.split()[0] for line in lines[1:5]] == ["model", "plain", "FedAvg", "FDR-SVM"]
     page = (tmp_path / "out" / "index.html").read_text(encoding="utf-8")
     assert page.count("<svg") == 2
-    for number in lines[3].split()[1:]:
+    for number in lines[4].split()[1:]:
         assert f"<td>{number}</td>" in page
     assert not re.search(r"""(src|href|url)\s*[=(]\s*["']?https?:""", page)  # opens offline
 

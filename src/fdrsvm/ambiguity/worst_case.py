@@ -12,14 +12,15 @@ Cost     without a support O(N P): one product with X, one with its transpose, o
 from __future__ import annotations
 
 import math
-from typing import Any, Literal, NamedTuple, get_args
+from typing import Any, Literal, NamedTuple, cast, get_args
 
 import numpy as np
 from scipy import sparse
 
-from fdrsvm.ambiguity._kernels.flips import label_worst_case
+from fdrsvm.ambiguity._kernels.flips import hinge_worst_case, label_worst_case
 from fdrsvm.ambiguity._kernels.worst import BoxWorstCase, box_worst_case
 from fdrsvm.ambiguity.ball import Support, WassersteinBall, check_inside
+from fdrsvm.ambiguity.cuts import Cut
 from fdrsvm.errors import InvalidInputError, NumericalError, UnsupportedError
 from fdrsvm.maths.arrays import (
     Array,
@@ -71,6 +72,17 @@ class WorstCaseRisk(NamedTuple):
     proof: float
 
 
+class _Flips(NamedTuple):
+    """The worst case without a support; ``slope`` leaves out the norm's part."""
+
+    value: float
+    proof: float
+    multiplier: float
+    rest: float
+    slope: Array
+    intercept_slope: float
+
+
 class RiskOracle:
     """One client's data and ball, checked once; calls then cost a few passes over X.
 
@@ -107,22 +119,61 @@ class RiskOracle:
 
     def __call__(self, w: Any, intercept: float = 0.0) -> WorstCaseRisk:
         """Worst-case risk at ``w``, checked against its own proof."""
-        if not _is_clean(w, self.X.shape[1]):
-            w = check_vector(w, "w", self.X.shape[1], "features")
+        w = self._clean(w)
         if self.ball.box is None:
-            risk = self._without_support(w, intercept)
+            risk = self._from_flips(w, self._worst_flips(w, intercept))
         else:
             risk = self._on_box(w, intercept)
         check_proof(risk.value, risk.proof)
         return risk
 
+    def _clean(self, w: Any) -> Array:
+        if _is_clean(w, self.X.shape[1]):
+            return cast(Array, w)
+        return check_vector(w, "w", self.X.shape[1], "features")
+
     def _on_box(self, w: Array, intercept: float) -> WorstCaseRisk:
         value, proof, multiplier, subgradient, intercept_subgradient, *_ = self.in_box(w, intercept)
         return WorstCaseRisk(value, subgradient, multiplier, intercept_subgradient, proof)
 
-    def _without_support(self, w: Array, intercept: float) -> WorstCaseRisk:
+    def cut(self, w: Any, intercept: float = 0.0) -> tuple[WorstCaseRisk, Cut]:
+        """Risk at ``w``, and the cut that touches it there; the slope's last entry is b's.
+
+        In the mode "paper" the cut lies below the paper's risk, which lies below the exact one.
+        """
+        w = self._clean(w)
+        if self.ball.box is None:
+            flips = self._worst_flips(w, intercept)
+            risk, rest = self._from_flips(w, flips), flips.rest
+            slope, intercept_slope = flips.slope, flips.intercept_slope
+        else:
+            risk, rest = self._on_box(w, intercept), 0.0
+            slope, intercept_slope = risk.subgradient, risk.intercept_subgradient
+        check_proof(risk.value, risk.proof)
+        norm_weight = rest * self.loss.lipschitz
+        touched = float(slope @ w) + intercept_slope * intercept
+        touched += norm_weight * dual_norm(w, self.ball.norm)
+        return risk, Cut(risk.proof - touched, np.append(slope, intercept_slope), norm_weight)
+
+    def _from_flips(self, w: Array, flips: _Flips) -> WorstCaseRisk:
+        subgradient = flips.slope
+        if flips.rest > 0.0:
+            per_unit = flips.rest * self.loss.lipschitz
+            subgradient = subgradient + per_unit * dual_norm_subgradient(w, self.ball.norm)
+        return WorstCaseRisk(
+            flips.value, subgradient, flips.multiplier, flips.intercept_slope, flips.proof
+        )
+
+    def _worst_flips(self, w: Array, intercept: float) -> _Flips:
         """Equation [flips]: labels are flipped in order of gain; the rest moves features."""
         ball, loss = self.ball, self.loss
+        least = loss.lipschitz * dual_norm(w, ball.norm)
+        if type(loss) is Hinge and not sparse.issparse(self.X):
+            return _Flips(
+                *hinge_worst_case(
+                    self.X, self.y, self.mass, w, intercept, ball.epsilon, ball.kappa, least
+                )
+            )
         margins = self.y * (self.X @ w + intercept)
         value, proof, multiplier, rest, _, residual = label_worst_case(
             loss.value(margins),
@@ -133,12 +184,9 @@ class RiskOracle:
             self.mass,
             ball.epsilon,
             ball.kappa,
-            loss.lipschitz * dual_norm(w, ball.norm),
+            least,
         )
-        subgradient = residual @ self.X
-        if rest > 0.0:
-            subgradient += rest * loss.lipschitz * dual_norm_subgradient(w, ball.norm)
-        return WorstCaseRisk(value, subgradient, multiplier, float(residual.sum()), proof)
+        return _Flips(value, proof, multiplier, rest, residual @ self.X, float(residual.sum()))
 
     def in_box(self, w: Array, intercept: float) -> BoxWorstCase:
         """Equation [box-dual], with the moves behind the value; needs a support."""

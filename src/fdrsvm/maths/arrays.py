@@ -171,6 +171,16 @@ def check_positive(value: Any, argument: str, *, or_infinite: bool = False) -> f
     )
 
 
+def check_count(value: Any, argument: str, least: int = 1) -> int:
+    """A whole number, at least ``least``."""
+    is_whole = isinstance(value, int | np.integer) and not isinstance(value, bool)
+    if not is_whole or value < least:
+        raise InvalidInputError(
+            argument, f"must be a whole number, at least {least}", f"it is {value!r}"
+        )
+    return int(value)
+
+
 def check_choice(value: Any, argument: str, choices: tuple[str, ...]) -> str:
     """One of ``choices``."""
     if not isinstance(value, str) or value not in choices:

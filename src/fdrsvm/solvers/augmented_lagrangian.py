@@ -21,6 +21,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from fdrsvm.ambiguity.cuts import Cut
 from fdrsvm.maths.arrays import Array
 from fdrsvm.solvers._kernels.lagrangian import Point, Terms
 from fdrsvm.solvers._kernels.stages import multiplier_method
@@ -43,6 +44,7 @@ _MAX_WIDE_NEWTON = 300  # each costs more, and more of them seldom help
 _PRIME_ABOVE = 50_000
 _PRIME_ROWS = 10_000
 _PRIME_TOL = 1e-4
+_UNGRADED = Certificate(np.inf, 0.0, np.inf, Cut(0.0, np.empty(0), 0.0))
 
 
 @dataclass
@@ -98,7 +100,7 @@ def _run(
 ) -> _Run:
     """One descent from a warm or a cold start."""
     start = _cold_point(problem) if warm_start is None else _copy(warm_start)
-    run = _Run(problem, centre, centre_intercept, tol, start, Certificate(np.inf, 0.0, np.inf))
+    run = _Run(problem, centre, centre_intercept, tol, start, _UNGRADED)
     penalty = _COLD_PENALTY if warm_start is None else _WARM_PENALTY
     if warm_start is None and problem.n_samples > _PRIME_ABOVE and problem.terms.rows.dense.size:
         _prime(run)
@@ -186,6 +188,7 @@ def _report(run: _Run) -> Solution:
         gap=run.grade.gap,
         status=Status.SOLVED if run.solved else status,
         n_iter=run.n_iter,
+        cut=run.grade.cut,
         warm_start=WarmStart(point.w, lam, point.kept, point.flipped, point.pull, sigma),
     )
 

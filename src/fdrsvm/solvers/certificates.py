@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from fdrsvm.ambiguity.cuts import Cut
 from fdrsvm.maths.arrays import Array
 from fdrsvm.solvers._kernels.grading import grade
 from fdrsvm.solvers.problem import LocalProblem
@@ -22,12 +23,15 @@ from fdrsvm.solvers.problem import LocalProblem
 class Certificate(NamedTuple):
     """``objective - gap <= optimum <= objective``.
 
-    ``multiplier`` is the lam the objective is attained at.
+    ``multiplier`` is the lam the objective is attained at. ``cut`` lies below the worst-case risk
+    itself, without the proximal terms; at the optimum it touches the risk there, with the slope
+    rho (c - w) - 2 tau w once the norm's part is added.
     """
 
     objective: float
     multiplier: float
     gap: float
+    cut: Cut
 
 
 def certify(
@@ -39,6 +43,16 @@ def certify(
     flipped: Array,
 ) -> Certificate:
     """Grades a point; ``w`` (an intercept last) and ``centre`` are in the problem's unit."""
-    objective, lam, bound = grade(problem.grounds, centre, centre_intercept, w, kept, flipped)
+    objective, lam, bound, constant, tension, norm_weight = grade(
+        problem.grounds, centre, centre_intercept, w, kept, flipped
+    )
     gap = objective - bound
-    return Certificate(objective, lam / problem.feature_scale, gap if gap == gap else np.inf)
+    scale = problem.feature_scale
+    slope = -tension
+    slope[: problem.n_features] *= scale
+    return Certificate(
+        objective,
+        lam / scale,
+        gap if gap == gap else np.inf,
+        Cut(constant, slope, norm_weight * scale),
+    )

@@ -9,6 +9,7 @@ import numpy as np
 
 from fdrsvm.errors import InvalidInputError
 from fdrsvm.maths.arrays import (
+    Array,
     check_finite,
     check_non_negative,
     check_positive,
@@ -16,7 +17,7 @@ from fdrsvm.maths.arrays import (
 )
 from fdrsvm.maths.norms import Norm
 from fdrsvm.solvers import augmented_lagrangian
-from fdrsvm.solvers.problem import LocalProblem, check_problem
+from fdrsvm.solvers.problem import LocalProblem, check_problem, with_penalties
 from fdrsvm.solvers.solution import Solution, WarmStart, warn_unless_solved
 
 
@@ -38,6 +39,26 @@ class PreparedClient:
         solution = self._solve(centre, centre_intercept, warm_start, tol)
         warn_unless_solved(solution, stacklevel=2)
         return solution
+
+    def with_penalties(self, rho: float, tau: float = 0.0) -> PreparedClient:
+        """The same data with another proximal and quadratic weight; rho = tau = 0 is central."""
+        return PreparedClient(
+            with_penalties(
+                self.problem, check_non_negative(rho, "rho"), check_non_negative(tau, "tau")
+            )
+        )
+
+    def solve_quietly(
+        self,
+        centre: Array,
+        centre_intercept: float,
+        warm_start: WarmStart | None,
+        tol: float,
+    ) -> Solution:
+        """``solve`` without checks and warnings, for loops that look at the status themselves."""
+        return augmented_lagrangian.solve(
+            self.problem, centre, centre_intercept, warm_start=warm_start, tol=tol
+        )
 
     def _solve(
         self, centre: Any, centre_intercept: Any, warm_start: WarmStart | None, tol: Any

@@ -12,7 +12,7 @@ Features are stored divided by their typical size s, a power of two, so nothing 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -95,8 +95,7 @@ def _make_problem(
     flips = bool(np.isfinite(kappa))
     epsilon, norm = ball.epsilon / scale, NORM_CODES[ball.norm]
     rho_in_unit, tau_in_unit = rho / scale / scale, tau / scale / scale
-    curvature = np.full(width, rho)
-    curvature[:n_features] = rho_in_unit + 2.0 * tau_in_unit
+    curvature = _curvature(width, n_features, rho, rho_in_unit + 2.0 * tau_in_unit)
     return LocalProblem(
         terms=Terms(
             rows=rows,
@@ -127,6 +126,25 @@ def _make_problem(
         n_samples=n_samples,
         n_features=n_features,
         fit_intercept=fit_intercept,
+    )
+
+
+def _curvature(width: int, n_features: int, rho: float, theta: float) -> Array:
+    """Second derivatives of the quadratic terms: theta for features, rho for an intercept."""
+    curvature = np.full(width, rho)
+    curvature[:n_features] = theta
+    return curvature
+
+
+def with_penalties(problem: LocalProblem, rho: float, tau: float) -> LocalProblem:
+    """The same samples and ball with another rho and tau; shares the arrays."""
+    scale = problem.feature_scale
+    rho_in_unit, tau_in_unit = rho / scale / scale, tau / scale / scale
+    curvature = _curvature(problem.width, problem.n_features, rho, rho_in_unit + 2.0 * tau_in_unit)
+    return replace(
+        problem,
+        terms=problem.terms._replace(curvature=curvature),
+        grounds=problem.grounds._replace(rho=rho_in_unit, tau=tau_in_unit, intercept_rho=rho),
     )
 
 

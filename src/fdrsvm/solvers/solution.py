@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import warnings
-from dataclasses import dataclass
 from enum import Enum
+from typing import NamedTuple
 
+from fdrsvm.ambiguity.cuts import Cut
 from fdrsvm.errors import ConvergenceWarning
 from fdrsvm.maths.arrays import Array
 
@@ -18,8 +19,7 @@ class Status(Enum):
     STALLED = "rounding stops the gap above tol: rescale the features or allow a larger tol"
 
 
-@dataclass(frozen=True)
-class WarmStart:
+class WarmStart(NamedTuple):
     """Primal and dual point of an earlier solve of the same client, in the kernels' unit.
 
     No solver changes it.
@@ -33,8 +33,7 @@ class WarmStart:
     sigma: float
 
 
-@dataclass(frozen=True)
-class Solution:
+class Solution(NamedTuple):
     """A solved client problem, with its proof.
 
     ``objective - gap`` is a certified lower bound on the optimal value, whatever the status. One
@@ -57,6 +56,8 @@ class Solution:
         Why the solver stopped.
     n_iter : int
         Newton steps.
+    cut : Cut
+        What the dual solution proves about the worst-case risk of every model, [cut].
     warm_start : WarmStart
         To start the next, similar solve from.
     """
@@ -68,6 +69,7 @@ class Solution:
     gap: float
     status: Status
     n_iter: int
+    cut: Cut
     warm_start: WarmStart
 
 

@@ -135,3 +135,29 @@ def label_worst_case(
         slope = (1.0 - share) * kept_slope[n] - share * flipped_slope[n]
         residual[n] = mass[n] * y[n] * slope
     return value + paid, proof + rest * least, lam, rest, shares, residual
+
+
+@compiled
+def hinge_worst_case(
+    X: Array,
+    y: Array,
+    mass: Array,
+    w: Array,
+    intercept: float,
+    epsilon: float,
+    kappa: float,
+    least: float,
+) -> tuple[float, float, float, float, Array, float]:
+    """The same for the hinge and dense data in one call: value, proof, multiplier, rest, slopes."""
+    margins = np.dot(X, w)
+    kept, flipped = np.empty(y.size), np.empty(y.size)
+    kept_slope, flipped_slope = np.empty(y.size), np.empty(y.size)
+    for n in range(y.size):
+        margin = y[n] * (margins[n] + intercept)
+        kept[n], flipped[n] = max(0.0, 1.0 - margin), max(0.0, 1.0 + margin)
+        kept_slope[n] = -1.0 if margin < 1.0 else 0.0
+        flipped_slope[n] = -1.0 if margin > -1.0 else 0.0
+    value, proof, lam, rest, _, residual = label_worst_case(
+        kept, flipped, kept_slope, flipped_slope, y, mass, epsilon, kappa, least
+    )
+    return value, proof, lam, rest, np.dot(residual, X), residual.sum()

@@ -194,32 +194,43 @@ def _project_ball(x: Array, radius: float, norm: int) -> Array:
     return held * (radius / size)
 
 
+class Grade(NamedTuple):
+    """A point and its masses, judged; ``tension`` and what follows make the cut, [cut]."""
+
+    objective: float
+    lam: float  # at which the objective is attained
+    bound: float
+    constant: float
+    tension: Array
+    norm_weight: float
+
+
 @compiled
-def grade_bound(
-    grounds: Grounds, centre: Array, centre_intercept: float, w: Array, kept: Array, flipped: Array
+def _grade_bound(
+    grounds: Grounds,
+    centre: Array,
+    centre_intercept: float,
+    w: Array,
+    total: float,
+    tension: Array,
+    spent: float,
 ) -> float:
-    """Lower bound on the optimum from any masses; changes ``kept`` and ``flipped``.
+    """Lower bound on the optimum from feasible masses.
 
     ``w`` matters only at epsilon = rho = tau = 0, where it says how far the bound must reach.
     """
     P, rho, epsilon = grounds.n_features, grounds.rho, grounds.epsilon
-    has_intercept = w.size > P
-    signed = np.empty(kept.size)
-    balance = has_intercept and grounds.intercept_rho == 0.0
-    total, total_flipped = repair_masses(grounds, kept, flipped, balance, signed)
-    flip_cost = grounds.kappa * total_flipped if total_flipped > 0.0 else 0.0
-    tension = _tension(grounds, signed, w.size)
     theta = rho + 2.0 * grounds.tau
-    if has_intercept and grounds.intercept_rho > 0.0:
+    if w.size > P and grounds.intercept_rho > 0.0:
         pull = tension[P]
         total -= centre_intercept * pull + 0.5 * pull * pull / grounds.intercept_rho
     if theta == 0.0:
         length = _length(tension, P, grounds.norm)
         if epsilon == 0.0:
             return total - 10.0 * max(_dual_length(w, P, grounds.norm), 1.0) * length
-        return total * min(1.0, epsilon / max(length + flip_cost, epsilon))
+        return total * min(1.0, epsilon / max(length + spent, epsilon))
     pulled = tension[:P] + rho * centre
-    held = _project_ball(pulled, max(epsilon - flip_cost, 0.0), grounds.norm)
+    held = _project_ball(pulled, max(epsilon - spent, 0.0), grounds.norm)
     bound = 0.0
     for p in range(P):
         moved = tension[p] - held[p]
@@ -230,8 +241,13 @@ def grade_bound(
 @compiled
 def grade(
     grounds: Grounds, centre: Array, centre_intercept: float, w: Array, kept: Array, flipped: Array
-) -> tuple[float, float, float]:
-    """(objective, lam, lower bound); the masses are copied, not changed."""
+) -> Grade:
+    """Judges a point and any masses, which are copied, not changed."""
     value, lam = grade_objective(grounds, centre, centre_intercept, w)
-    bound = grade_bound(grounds, centre, centre_intercept, w, kept.copy(), flipped.copy())
-    return value, lam, bound
+    balance = w.size > grounds.n_features and grounds.intercept_rho == 0.0
+    kept, flipped, signed = kept.copy(), flipped.copy(), np.empty(kept.size)
+    total, total_flipped = repair_masses(grounds, kept, flipped, balance, signed)
+    spent = grounds.kappa * total_flipped if total_flipped > 0.0 else 0.0
+    tension = _tension(grounds, signed, w.size)
+    bound = _grade_bound(grounds, centre, centre_intercept, w, total, tension, spent)
+    return Grade(value, lam, bound, total, tension, max(grounds.epsilon - spent, 0.0))

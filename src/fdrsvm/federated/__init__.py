@@ -1,0 +1,38 @@
+"""Training across clients that keep their data: messages, one loop, and one file a method."""
+
+from fdrsvm.errors import ClientError, QuorumError
+from fdrsvm.federated.algorithms import (
+    ADMM,
+    ADMMSC,
+    Bundle,
+    FedAvg,
+    FedDRO,
+    FedProx,
+    FedSGD,
+    Subgradient,
+)
+from fdrsvm.federated.checkpoint import CheckpointFolder
+from fdrsvm.federated.problem import ClientProblem, make_client
+from fdrsvm.federated.rounds import Result, RoundRecord, Stop, run_rounds
+from fdrsvm.federated.transports.in_process import InProcess
+
+__all__ = [
+    "ADMM",
+    "ADMMSC",
+    "Bundle",
+    "CheckpointFolder",
+    "ClientError",
+    "ClientProblem",
+    "FedAvg",
+    "FedDRO",
+    "FedProx",
+    "FedSGD",
+    "InProcess",
+    "QuorumError",
+    "Result",
+    "RoundRecord",
+    "Stop",
+    "Subgradient",
+    "make_client",
+    "run_rounds",
+]

@@ -1,0 +1,73 @@
+"""The methods by name, ours and the baselines alike."""
+
+from __future__ import annotations
+
+import json
+from functools import lru_cache
+from typing import Any
+
+from fdrsvm.errors import InvalidInputError
+from fdrsvm.federated.algorithms.admm import ADMM, ADMMSC
+from fdrsvm.federated.algorithms.base import Algorithm, describe
+from fdrsvm.federated.algorithms.bundle import Bundle
+from fdrsvm.federated.algorithms.evaluation import Evaluation
+from fdrsvm.federated.algorithms.fedavg import FedAvg
+from fdrsvm.federated.algorithms.feddro import FedDRO
+from fdrsvm.federated.algorithms.feddro_published import FedDROPublished
+from fdrsvm.federated.algorithms.fedprox import FedProx
+from fdrsvm.federated.algorithms.fedsgd import FedSGD
+from fdrsvm.federated.algorithms.one_vs_rest import OneVsRest, OneVsRestProblem
+from fdrsvm.federated.algorithms.subgradient import Subgradient
+
+__all__ = [
+    "ADMM",
+    "ADMMSC",
+    "ALGORITHMS",
+    "Algorithm",
+    "Bundle",
+    "FedAvg",
+    "FedDRO",
+    "FedDROPublished",
+    "FedProx",
+    "FedSGD",
+    "OneVsRest",
+    "OneVsRestProblem",
+    "Subgradient",
+    "describe",
+    "from_description",
+]
+
+ALGORITHMS: dict[str, type[Any]] = {
+    method.name: method
+    for method in (
+        Bundle,
+        ADMM,
+        ADMMSC,
+        Subgradient,
+        FedSGD,
+        FedAvg,
+        FedProx,
+        FedDRO,
+        FedDROPublished,
+    )
+}
+_KNOWN = {**ALGORITHMS, Evaluation.name: Evaluation, OneVsRest.name: OneVsRest}
+
+
+@lru_cache(maxsize=64)
+def from_description(text: str) -> Any:
+    """The method that ``describe`` wrote down, or an error that names what is wrong with it."""
+    try:
+        return _made(json.loads(text))
+    except (ValueError, KeyError, AttributeError, TypeError, RecursionError) as error:
+        raise InvalidInputError(
+            "algorithm", f"must be one of {', '.join(_KNOWN)} with its settings", str(error)
+        ) from None
+
+
+def _made(settings: dict[str, Any]) -> Any:
+    """A method from its name and settings, one of which may be a method too."""
+    values = {
+        name: _made(value) if isinstance(value, dict) else value for name, value in settings.items()
+    }
+    return _KNOWN[values.pop("name")](**values)

@@ -1,0 +1,380 @@
+"""The certified method, [bundle]: a level bundle that also asks clients for their own best answers.
+
+Model    M(w) = sum_g alpha_g max over the cuts of g, below F everywhere: [cut]
+Lower    min M, made safe against an inexact solver: [model-bound]
+Upper    F at the best point evaluated, the centre
+Next     1. the point of {M <= lower + level (upper - lower)} nearest to the centre
+         2. half way between the centre and the minimiser of M
+         and for each client a price p_g, its slope in the best mixture less the mean slope
+Client   risk and cut at both points, and the cut its own solver proves at
+         argmin f_g(u) - p_g.u + (prox/2) ||u - point||^2, which is where the others' wishes pull it
+Start    the clients' own optima: their mean is the first point, what they prove the first cuts
+Stop     (upper - lower) / upper <= tol
+
+Two points and one priced solve each cost a client milliseconds and save half of the rounds. With
+``cuts="summed"`` the server sees weighted sums only, as secure aggregation gives it: no prices, one
+cut of F a point.
+
+An absent client leaves its older cuts in the model, so the lower bound stays valid. F at the new
+points is not known then; the centre moves by the model's value in its place, and is asked for until
+all have answered: ``objective`` is always a sum of real answers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import ClassVar, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from fdrsvm.ambiguity.cuts import Cut
+from fdrsvm.errors import InvalidInputError
+from fdrsvm.federated.certificate import Standing, cut_model, no_standing, reach_of
+from fdrsvm.federated.federation import Federation, Replies
+from fdrsvm.federated.memory import load_warm_start, store_warm_start
+from fdrsvm.federated.messages import Shape, Values
+from fdrsvm.federated.problem import ClientProblem, evaluate, stack_cuts
+from fdrsvm.maths.arrays import Array, check_choice, check_count, check_finite
+from fdrsvm.solvers.cut_model import CutModel
+from fdrsvm.solvers.master import minimise_model, project_onto_level
+
+_PROX = 10.0  # times objective / ||w||^2: the weight of the proximal term in the priced solves
+_ACTIVE = 1e-6  # a share above this makes a cut matter
+_ZERO_GAP = 1e-11
+_START_TOL = 1e-6
+_SOLVER_TOL = 1e-7
+
+
+@dataclass(frozen=True)
+class Cuts:
+    """Cuts of all clients, sorted by client; ``ages`` counts rounds since one last mattered."""
+
+    constants: Array
+    slopes: Array
+    norm_weights: Array
+    owners: npt.NDArray[np.int64]
+    ages: npt.NDArray[np.int64]
+
+    @property
+    def parts(self) -> tuple[npt.NDArray[np.generic], ...]:
+        """All arrays."""
+        return (self.constants, self.slopes, self.norm_weights, self.owners, self.ages)
+
+    def selected(self, at: npt.NDArray[np.generic]) -> Cuts:
+        """Some of the cuts, or all in another order."""
+        return Cuts(*(part[at] for part in self.parts))
+
+
+@dataclass(frozen=True)
+class BundleState:
+    """Between two rounds."""
+
+    points: Array  # to ask for next; none in the first round
+    prices: Array  # one row a client
+    prox: float
+    centre: Array
+    centre_risks: Array  # one a client, nan where not known
+    centre_guess: float  # objective at the centre, by the model where a risk is not known
+    cuts: Cuts
+    standing: Standing
+
+
+@dataclass(frozen=True)
+class Bundle:
+    """Level bundle method.
+
+    Parameters
+    ----------
+    cuts : {"per-client", "summed"}
+        What the server sees: each client's cuts, or weighted sums over all clients only.
+    level : float
+        Between 0 and 1: how far above the lower bound the next point is sought, as a share of the
+        gap.
+    max_age : int
+        Rounds after which a cut that has not mattered is dropped.
+    max_cuts : int
+        Cuts kept a client.
+    """
+
+    name: ClassVar[str] = "bundle"
+    state_type: ClassVar[type] = BundleState
+    cuts: Literal["per-client", "summed"] = "per-client"
+    level: float = 0.3
+    max_age: int = 8
+    max_cuts: int = 200
+
+    def __post_init__(self) -> None:
+        check_choice(self.cuts, "cuts", ("per-client", "summed"))
+        if not 0.0 < check_finite(self.level, "level") < 1.0:
+            raise InvalidInputError("level", "must lie between 0 and 1", f"it is {self.level!r}")
+        check_count(self.max_age, "max_age")
+        check_count(self.max_cuts, "max_cuts")
+
+    @property
+    def _summed(self) -> bool:
+        return self.cuts == "summed"
+
+    def start(self, federation: Federation) -> BundleState:
+        """The first round asks for the clients' own optima."""
+        width, n_clients = federation.width, federation.n_clients
+        nobody = np.empty(0, dtype=np.int64)
+        return BundleState(
+            points=np.empty((0, width)),
+            prices=np.zeros((n_clients, width)),
+            prox=0.0,
+            centre=np.zeros(width),
+            centre_risks=np.full(n_clients, np.nan),
+            centre_guess=np.inf,
+            cuts=Cuts(np.empty(0), np.empty((0, width)), np.empty(0), nobody, nobody),
+            standing=no_standing(federation),
+        )
+
+    def ask(self, federation: Federation, state: BundleState, client: int) -> Values:
+        """Points for all, and this client's price."""
+        asked = {"points": state.points, "prox": np.array(state.prox)}
+        if not self._summed:
+            asked["price"] = state.prices[client]
+        return asked
+
+    # --- client ---
+
+    def answer(
+        self, problem: ClientProblem, memory: Values, asked: Values
+    ) -> tuple[Values, dict[str, Array]]:
+        """Risks and cuts; remembers where to start the next solve."""
+        if asked["points"].shape[0] == 0:
+            return self._own_optimum(problem)
+        answer = evaluate(problem, asked["points"])
+        prox = float(asked["prox"])
+        if self._summed or not problem.has_solver or prox <= 0.0:
+            return memory, answer
+        cuts: list[Cut] = []
+        client = problem.penalised(prox)
+        start = load_warm_start(memory)
+        for point in asked["points"][:2]:
+            centre = problem.split(point + asked["price"] / prox)
+            solution = client.solve_quietly(*centre, start, _SOLVER_TOL)
+            start = solution.warm_start
+            cuts.append(solution.cut)
+        return store_warm_start(solution.warm_start), _with_cuts(answer, cuts, problem.width)
+
+    def _own_optimum(self, problem: ClientProblem) -> tuple[Values, dict[str, Array]]:
+        """The client's own best model, its risk there, what it proves; w = 0 without a solver."""
+        own = np.zeros(problem.width)
+        cuts: list[Cut] = []
+        if problem.can_start:
+            client = problem.penalised(0.0)
+            solution = client.solve_quietly(*problem.split(own), None, _START_TOL)
+            own = problem.joined(solution.w, solution.intercept)
+            if problem.has_solver and not self._summed:
+                cuts.append(solution.cut)
+        answer = _with_cuts(evaluate(problem, own[None]), cuts, problem.width)
+        return {}, {"own": own, **answer}
+
+    def expects(self, federation: Federation, asked: Values) -> Mapping[str, Shape]:
+        """Risks at the points, and some cuts; in the first round also a model."""
+        width, n_points = federation.width, asked["points"].shape[0]
+        # Sums need the same number of cuts from everybody.
+        n_cuts = max(n_points, 1) if self._summed else None
+        form: dict[str, Shape] = {
+            "risks": (max(n_points, 1),),
+            "constants": (n_cuts,),
+            "slopes": (n_cuts, width),
+            "norm_weights": (n_cuts,),
+        }
+        return {**form, "own": (width,)} if n_points == 0 else form
+
+    # --- server ---
+
+    def advance(self, federation: Federation, state: BundleState, replies: Replies) -> BundleState:
+        """New cuts in, old ones out, a better bound, the next points."""
+        state = replace(state, cuts=self._with_replies(federation, state.cuts, replies))
+        if state.points.shape[0] == 0:
+            return self._first_point(federation, state, replies)
+        state = self._with_risks(federation, state, replies)
+        return self._next_points(federation, state)
+
+    def _with_replies(self, federation: Federation, cuts: Cuts, replies: Replies) -> Cuts:
+        if self._summed:
+            return _joined(cuts, *_summed_cuts(federation, replies))
+        there = [g for g, update in enumerate(replies.updates) if update is not None]
+        answers = [update.values for update in replies.updates if update is not None]
+        if not answers:
+            return cuts
+        constants, slopes, norm_weights = (
+            np.concatenate([answer[name] for answer in answers])
+            for name in ("constants", "slopes", "norm_weights")
+        )
+        counts = [answer["constants"].size for answer in answers]
+        return _joined(cuts, constants, slopes, norm_weights, np.repeat(there, counts))
+
+    def _first_point(
+        self, federation: Federation, state: BundleState, replies: Replies
+    ) -> BundleState:
+        """The mean of the clients' own optima; of those who answered, if some did not."""
+        present = replies.present
+        weights = np.where(present, federation.alphas, 0.0)
+        if not weights.sum() > 0.0:
+            return state
+        own = replies.rows("own", np.zeros((federation.n_clients, federation.width)))
+        point = weights @ own / weights.sum()
+        return replace(state, points=point[None], centre=point)
+
+    def _with_risks(
+        self, federation: Federation, state: BundleState, replies: Replies
+    ) -> BundleState:
+        """Standing and centre after the clients' risks at the points."""
+        unknown = np.full((federation.n_clients, state.points.shape[0]), np.nan)
+        risks = replies.rows("risks", unknown).T
+        model = self._model(federation, state.cuts)
+        for point, found in zip(state.points, risks, strict=True):
+            state = self._with_point(federation, state, model, point, found)
+        if state.standing.objective < state.centre_guess:
+            # The model thought too well of a client that was not there.
+            state = replace(
+                state,
+                centre=state.standing.model,
+                centre_risks=state.standing.risks,
+                centre_guess=state.standing.objective,
+            )
+        return state
+
+    def _with_point(
+        self,
+        federation: Federation,
+        state: BundleState,
+        model: CutModel,
+        point: Array,
+        risks: Array,
+    ) -> BundleState:
+        at_centre = np.array_equal(point, state.centre)
+        if at_centre:  # some may have answered in an earlier round
+            risks = np.where(np.isnan(risks), state.centre_risks, risks)
+        objective = federation.objective(risks)
+        guess = objective
+        if np.isnan(objective):
+            guess = self._guess(federation, model, point, risks)
+        if at_centre or guess < state.centre_guess:
+            state = replace(state, centre=point, centre_risks=risks, centre_guess=guess)
+        standing = state.standing.with_point(federation, point, objective, risks)
+        return replace(state, standing=standing)
+
+    def _guess(self, federation: Federation, model: CutModel, point: Array, risks: Array) -> float:
+        """The objective with the model's value for clients that are not there."""
+        if self._summed:
+            return model.value(point)
+        known = ~np.isnan(risks)
+        return float(federation.alphas @ np.where(known, risks, model.client_values(point)))
+
+    def _next_points(self, federation: Federation, state: BundleState) -> BundleState:
+        model = self._model(federation, state.cuts)
+        lowest = minimise_model(model, radius=reach_of(federation, state.standing.model))
+        bound = lowest.bound
+        standing = state.standing.with_bound(bound.value, bound.radius)
+        upper = min(standing.objective, state.centre_guess)
+        target = standing.lower_bound + self.level * max(upper - standing.lower_bound, 0.0)
+        nearest = project_onto_level(model, state.centre, target)
+        points = [nearest.w, 0.5 * (lowest.w + state.centre)]
+        if self.pending(state) is not None:
+            points.append(state.centre)
+        active = np.maximum(bound.shares, nearest.shares) > _ACTIVE
+        size = float(state.centre @ state.centre)
+        return replace(
+            state,
+            points=np.array(points),
+            prices=self._prices(federation, bound.slope_by_client),
+            prox=_PROX * state.centre_guess / size if size > 0.0 else 0.0,
+            cuts=self._aged(state.cuts, active),
+            standing=standing,
+        )
+
+    def _prices(self, federation: Federation, slopes: Array) -> Array:
+        if self._summed:
+            return np.zeros((federation.n_clients, federation.width))
+        return np.asarray(slopes - federation.alphas @ slopes)
+
+    def _aged(self, cuts: Cuts, active: npt.NDArray[np.bool_]) -> Cuts:
+        """Without the cuts that have not mattered for long, or are too many."""
+        ages = np.where(active, 0, cuts.ages + 1)
+        cuts = replace(cuts, ages=ages)
+        cuts = cuts.selected(ages <= self.max_age)
+        order = np.lexsort((cuts.ages, cuts.owners))  # by client, those that matter first
+        owners = cuts.owners[order]
+        rank = np.arange(owners.size) - np.searchsorted(owners, owners)
+        keep = np.sort(order[rank < self.max_cuts])
+        return cuts.selected(keep)
+
+    def _model(self, federation: Federation, cuts: Cuts) -> CutModel:
+        model = cut_model(federation, cuts.constants, cuts.slopes, cuts.norm_weights, cuts.owners)
+        if not self._summed:
+            return model
+        floor = np.array([federation.alphas @ federation.floors])
+        return replace(model, alphas=np.ones(1), floors=floor)
+
+    def model(self, state: BundleState) -> Array:
+        """The centre."""
+        return state.centre
+
+    def standing(self, state: BundleState) -> Standing:
+        """The best point evaluated by all."""
+        return state.standing
+
+    def residuals(self, state: BundleState) -> dict[str, float]:
+        """How many cuts the model holds."""
+        return {"n_cuts": float(state.cuts.constants.size)}
+
+    def is_settled(self, state: BundleState) -> bool:
+        """The gap is zero up to rounding: no round can improve on that."""
+        return state.standing.gap <= _ZERO_GAP
+
+    def settle(self, federation: Federation, state: BundleState) -> BundleState:
+        """Every round does it already."""
+        return state
+
+    def pending(self, state: BundleState) -> Array | None:
+        """The centre, while some client has not given its risk there."""
+        known = state.centre_guess == state.standing.objective
+        return None if known or not state.centre_guess < np.inf else state.centre
+
+    def with_evaluation(
+        self, federation: Federation, state: BundleState, replies: Replies
+    ) -> BundleState:
+        """The centre's risk counts too."""
+        state = replace(state, points=state.centre[None])
+        state = replace(state, cuts=self._with_replies(federation, state.cuts, replies))
+        return self._with_risks(federation, state, replies)
+
+
+def _with_cuts(answer: Values, cuts: list[Cut], width: int) -> dict[str, Array]:
+    """An answer with more cuts."""
+    more = stack_cuts(cuts, width)
+    joined = {name: np.concatenate([answer[name], more[name]]) for name in more}
+    return {**answer, **joined}
+
+
+def _joined(
+    cuts: Cuts, constants: Array, slopes: Array, norm_weights: Array, owners: npt.NDArray[np.intp]
+) -> Cuts:
+    """With new cuts, still sorted by client."""
+    ages = np.zeros(owners.size, dtype=np.int64)
+    new = (constants, slopes, norm_weights, owners.astype(np.int64), ages)
+    parts = [np.concatenate([old, more]) for old, more in zip(cuts.parts, new, strict=True)]
+    return Cuts(*parts).selected(np.argsort(parts[3], kind="stable"))
+
+
+def _summed_cuts(
+    federation: Federation, replies: Replies
+) -> tuple[Array, Array, Array, npt.NDArray[np.intp]]:
+    """Weighted sums over the clients; an absent client counts with its floor."""
+    present = replies.present
+    answers = [update.values for update in replies.updates if update is not None]
+    weights = federation.alphas[present]
+    absent = float(federation.alphas[~present] @ federation.floors[~present])
+    constants, slopes, norm_weights = (
+        np.einsum("g,g...->...", weights, np.array([answer[name] for answer in answers]))
+        for name in ("constants", "slopes", "norm_weights")
+    )
+    owners = np.zeros(constants.size, dtype=np.intp)
+    return constants, slopes, norm_weights + absent, owners

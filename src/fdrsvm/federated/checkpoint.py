@@ -1,0 +1,144 @@
+"""Checkpoints: all of a run in one safe file after each round, to go on from with equal bits.
+
+The server's state is enough where clients keep their own memory. In one process the clients'
+memories are part of it: they hold what clients would have on their own disks, and never leave this
+machine.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from fdrsvm.codec import Packed, pack, unpack
+from fdrsvm.errors import CorruptDataError
+from fdrsvm.federated.algorithms import from_description
+from fdrsvm.federated.client import Memory
+from fdrsvm.federated.rounds import Snapshot
+from fdrsvm.federated.stored_state import (
+    Stored,
+    history_from_arrays,
+    history_to_arrays,
+    memory_from_arrays,
+    memory_to_arrays,
+    state_from_arrays,
+    state_to_arrays,
+)
+from fdrsvm.federated.transports.in_process import InProcess
+from fdrsvm.files import PathLike, read_capped, write_atomically
+from fdrsvm.maths.arrays import check_count
+
+_KIND, _VERSION = "checkpoint", 1
+_MAX_BYTES = 1 << 32
+_NAME = re.compile(r"round-(\d{6})\.safetensors")
+
+
+class CheckpointFolder:
+    """Keeps the checkpoints of the last rounds of one run in a folder.
+
+    Parameters
+    ----------
+    folder : path
+        Made if missing.
+    transport : InProcess, optional
+        Its clients' memories are stored too, and put back by ``latest``.
+    keep : int
+        So many of the newest files stay, so that a torn one does not cost the run.
+
+    Pass the object as ``checkpoint`` of :func:`fdrsvm.federated.run_rounds`, and ``latest()`` as
+    ``resume``.
+    """
+
+    def __init__(
+        self, folder: PathLike, transport: InProcess | None = None, *, keep: int = 2
+    ) -> None:
+        self.folder = Path(folder)
+        self.transport = transport
+        self.keep = check_count(keep, "keep")
+        self.folder.mkdir(parents=True, exist_ok=True)
+
+    def __call__(self, snapshot: Snapshot) -> None:
+        """Write one more, and drop the oldest."""
+        memories = self.transport.memories if self.transport is not None else {}
+        path = self.folder / f"round-{snapshot.round:06d}.safetensors"
+        write_atomically(path, _snapshot_bytes(snapshot, memories))
+        for old in list(self._newest_first())[self.keep :]:
+            old.unlink()
+
+    def latest(self) -> Snapshot | None:
+        """The newest whole checkpoint, or None; damaged ones are passed over."""
+        for path in self._newest_first():
+            try:
+                snapshot, memories = _read_snapshot(read_capped(path, _MAX_BYTES))
+            except CorruptDataError:
+                continue
+            if self.transport is not None:
+                self.transport.memories = memories
+            return snapshot
+        return None
+
+    def _newest_first(self) -> Iterator[Path]:
+        found = [path for path in self.folder.iterdir() if _NAME.fullmatch(path.name)]
+        yield from sorted(found, reverse=True)
+
+
+def _snapshot_bytes(snapshot: Snapshot, memories: dict[str, Memory]) -> bytes:
+    stored: Stored = {
+        **_under("state", state_to_arrays(snapshot.state)),
+        **_under("history", history_to_arrays(snapshot.history)),
+    }
+    headers = {}
+    for k, (client_id, memory) in enumerate(sorted(memories.items())):
+        headers[client_id], arrays = memory_to_arrays(memory)
+        stored.update(_under(f"client {k}", arrays))
+    header = {
+        "run_id": snapshot.run_id,
+        "algorithm": snapshot.algorithm,
+        "federation": snapshot.federation,
+        "round": snapshot.round,
+        "faults": [record.faults for record in snapshot.history],
+        "clients": headers,
+    }
+    return pack(_KIND, _VERSION, header, stored)
+
+
+def _read_snapshot(data: bytes) -> tuple[Snapshot, dict[str, Memory]]:
+    header, stored = unpack(data, _KIND, _VERSION, max_bytes=_MAX_BYTES)
+    try:
+        return _build_snapshot(Packed(header, stored))
+    except (KeyError, TypeError, ValueError, IndexError) as error:
+        raise CorruptDataError(f"{_KIND}: its content does not fit together ({error})") from None
+
+
+def _build_snapshot(packed: Packed) -> tuple[Snapshot, dict[str, Memory]]:
+    header, stored = packed
+    algorithm = from_description(header["algorithm"])
+    history = history_from_arrays(_taken_from(stored, "history"), header["faults"])
+    memories = {
+        client_id: memory_from_arrays(entry, _taken_from(stored, f"client {k}"))
+        for k, (client_id, entry) in enumerate(sorted(header["clients"].items()))
+    }
+    snapshot = Snapshot(
+        run_id=header["run_id"],
+        algorithm=header["algorithm"],
+        federation=header["federation"],
+        round=header["round"],
+        state=state_from_arrays(algorithm.state_type, _taken_from(stored, "state")),
+        history=history,
+    )
+    return snapshot, memories
+
+
+def _under(folder: str, arrays: Stored) -> Stored:
+    return {f"{folder}/{name}": array for name, array in arrays.items()}
+
+
+def _taken_from(stored: dict[str, Any], folder: str) -> Stored:
+    prefix = f"{folder}/"
+    return {
+        name.removeprefix(prefix): array
+        for name, array in stored.items()
+        if name.startswith(prefix)
+    }

@@ -1,0 +1,139 @@
+"""Who takes part and with which weight, and the answers of one round, in client order."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from fdrsvm.errors import InvalidInputError
+from fdrsvm.federated.messages import ClientProfile, Update
+from fdrsvm.maths.arrays import Array, check_choice, check_non_negative, check_vector
+from fdrsvm.maths.norms import Norm
+
+
+@dataclass(frozen=True)
+class Federation:
+    """The clients, always in the same order, and their weights alpha_g."""
+
+    profiles: tuple[ClientProfile, ...]
+    alphas: Array
+
+    @classmethod
+    def checked(cls, profiles: Sequence[ClientProfile], client_weights: Any) -> Federation:
+        """From what the clients said of themselves; they must agree on the model's shape."""
+        if not profiles:
+            raise InvalidInputError("clients", "at least one must take part", "there is none")
+        ids = [profile.client_id for profile in profiles]
+        for client_id in ids:
+            if ids.count(client_id) > 1:
+                raise InvalidInputError(
+                    "clients", "each must have an id of its own", f"{client_id!r} is there twice"
+                )
+        first = profiles[0]
+        for profile in profiles[1:]:
+            for rule in ("n_features", "fit_intercept", "norm"):
+                if getattr(profile, rule) != getattr(first, rule):
+                    raise InvalidInputError(
+                        f"client {profile.client_id!r}",
+                        f"all clients must have the same {rule}",
+                        f"it has {getattr(profile, rule)!r} and {first.client_id!r} has "
+                        f"{getattr(first, rule)!r}",
+                    )
+        return cls(tuple(profiles), check_client_weights(client_weights, profiles))
+
+    @cached_property
+    def client_ids(self) -> tuple[str, ...]:
+        """In the order of all arrays over clients."""
+        return tuple(profile.client_id for profile in self.profiles)
+
+    @property
+    def n_clients(self) -> int:
+        """G in the paper."""
+        return len(self.profiles)
+
+    @property
+    def n_features(self) -> int:
+        """P in the paper; these entries of a model are in its norm."""
+        return self.profiles[0].n_features
+
+    @property
+    def width(self) -> int:
+        """Length of a model: features, and one for an intercept."""
+        return self.n_features + int(self.profiles[0].fit_intercept)
+
+    @property
+    def norm(self) -> Norm:
+        """The transport norm on features."""
+        return self.profiles[0].norm  # type: ignore[return-value]
+
+    @cached_property
+    def floors(self) -> Array:
+        """f_g(w) >= floors[g] ||w||_* for every w."""
+        return np.array([profile.floor for profile in self.profiles])
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """SHA-256 of all that is known of the clients, and of their weights."""
+        known = [[asdict(profile) for profile in self.profiles], self.alphas.tolist()]
+        return hashlib.sha256(json.dumps(known, sort_keys=True).encode()).hexdigest()
+
+    def objective(self, risks: Array) -> float:
+        """sum_g alpha_g risk_g; nan if that of a client with weight is not known."""
+        counted = self.alphas > 0.0
+        return float(self.alphas[counted] @ risks[counted])
+
+
+def check_client_weights(client_weights: Any, profiles: Sequence[ClientProfile]) -> Array:
+    """Weights that sum to 1 from "equal", "samples", a mapping by client id, or one a client."""
+    if isinstance(client_weights, str):
+        check_choice(client_weights, "client_weights", ("equal", "samples"))
+        sizes = [profile.n_samples for profile in profiles]
+        weights = np.ones(len(profiles)) if client_weights == "equal" else np.array(sizes, float)
+    elif isinstance(client_weights, Mapping):
+        ids = {profile.client_id for profile in profiles}
+        if set(client_weights) != ids:
+            wrong = sorted(map(str, set(client_weights) ^ ids))
+            raise InvalidInputError(
+                "client_weights", "must name every client once", f"see {', '.join(wrong)}"
+            )
+        weights = np.array(
+            [check_non_negative(client_weights[p.client_id], "client_weights") for p in profiles]
+        )
+    else:
+        weights = check_vector(client_weights, "client_weights", len(profiles), "clients")
+    if (weights < 0.0).any() or not weights.sum() > 0.0:
+        raise InvalidInputError(
+            "client_weights",
+            "must not be negative, and some must be positive",
+            f"they are {weights.tolist()}",
+        )
+    shares = weights / weights.max()  # first, so that no sum can overflow
+    return np.asarray(shares / shares.sum(), dtype=np.float64)
+
+
+@dataclass(frozen=True)
+class Replies:
+    """The updates of one round that passed the checks, by client; None where there is none."""
+
+    updates: tuple[Update | None, ...]
+
+    @property
+    def present(self) -> npt.NDArray[np.bool_]:
+        """Which clients answered."""
+        return np.array([update is not None for update in self.updates])
+
+    def rows(self, name: str, missing: Array) -> Array:
+        """One array of every client as rows; for absent clients the rows of ``missing``."""
+        return np.array(
+            [
+                missing[g] if update is None else update.values[name]
+                for g, update in enumerate(self.updates)
+            ]
+        )

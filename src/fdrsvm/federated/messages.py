@@ -1,0 +1,148 @@
+"""What travels between server and clients, and nothing else does.
+
+A message is named float64 arrays plus who, which run and which round. Values are shared, not
+copied, when both ends live in one process: nobody may change them.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, field
+from functools import lru_cache
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from fdrsvm.codec import pack, unpack
+from fdrsvm.errors import CorruptDataError
+from fdrsvm.maths.arrays import Array
+from fdrsvm.maths.norms import NORMS
+
+VERSION = 1
+Values: TypeAlias = Mapping[str, Array]
+Shape: TypeAlias = "tuple[int | None, ...]"
+
+
+@dataclass(frozen=True)
+class Broadcast:
+    """From the server to one client.
+
+    ``algorithm`` is the method and its settings as JSON, so that a client needs no other
+    configuration than its own data.
+    """
+
+    run_id: str
+    round: int
+    client_id: str
+    algorithm: str
+    values: Values = field(repr=False)
+
+
+@dataclass(frozen=True)
+class Update:
+    """From one client to the server, in answer to the broadcast of the same run and round."""
+
+    run_id: str
+    round: int
+    client_id: str
+    values: Values = field(repr=False)
+
+
+@dataclass(frozen=True)
+class ClientProfile:
+    """What a client says of itself when it joins; all that the server knows of its data.
+
+    ``floor`` is a number with f(w) >= floor ||w||_* for every w: the radius times the loss's
+    Lipschitz constant, or 0 on a box.
+    """
+
+    client_id: str
+    n_samples: int
+    n_features: int
+    fit_intercept: bool
+    norm: str
+    epsilon: float
+    floor: float
+
+
+def encode(message: Broadcast | Update) -> bytes:
+    """Stable bytes of a message; equal messages give equal bytes."""
+    header = {name: value for name, value in vars(message).items() if name != "values"}
+    return pack(type(message).__name__.lower(), VERSION, header, message.values)
+
+
+def decode_broadcast(data: bytes) -> Broadcast:
+    """The broadcast that ``encode`` wrote, or a CorruptDataError."""
+    header, values = unpack(data, "broadcast", VERSION)
+    _check_header(header, "broadcast", {"run_id": str, "client_id": str, "algorithm": str})
+    return Broadcast(values=values, **header)
+
+
+def decode_update(data: bytes) -> Update:
+    """The update that ``encode`` wrote, or a CorruptDataError."""
+    header, values = unpack(data, "update", VERSION)
+    _check_header(header, "update", {"run_id": str, "client_id": str})
+    return Update(values=values, **header)
+
+
+def encode_profile(profile: ClientProfile) -> bytes:
+    """Stable bytes of a profile."""
+    return pack("profile", VERSION, asdict(profile), {})
+
+
+def decode_profile(data: bytes) -> ClientProfile:
+    """The profile that ``encode_profile`` wrote, or a CorruptDataError."""
+    header, _ = unpack(data, "profile", VERSION)
+    wrong = sorted(
+        name
+        for name, holds in _PROFILE_RULES.items()
+        if name not in header or not holds(header[name])
+    )
+    if wrong or set(header) != set(_PROFILE_RULES):
+        raise CorruptDataError(f"profile: see {wrong or sorted(header)}")
+    return ClientProfile(**header)
+
+
+def _is_count(value: object) -> bool:
+    return type(value) is int and value >= 1
+
+
+def _is_size(value: object) -> bool:
+    return type(value) is float and 0.0 <= value < math.inf
+
+
+_PROFILE_RULES: dict[str, Callable[[Any], bool]] = {
+    "client_id": lambda value: type(value) is str and value != "",
+    "n_samples": _is_count,
+    "n_features": _is_count,
+    "fit_intercept": lambda value: type(value) is bool,
+    "norm": lambda value: value in NORMS,
+    "epsilon": _is_size,
+    "floor": _is_size,
+}
+
+
+def _check_header(header: Mapping[str, Any], kind: str, texts: Mapping[str, type]) -> None:
+    expected = {**texts, "round": int}
+    if {name: type(value) for name, value in header.items()} != expected:
+        raise CorruptDataError(f"{kind}: its header has the fields {sorted(header)}")
+
+
+def encoded_size(message: Broadcast | Update) -> int:
+    """len(encode(message)), without encoding anew what has the same form."""
+    form = tuple([(name, array.shape) for name, array in message.values.items()])
+    algorithm = message.algorithm if isinstance(message, Broadcast) else None
+    digits = len(str(message.round))
+    return _size_of_form(message.run_id, digits, message.client_id, algorithm, form)
+
+
+@lru_cache(maxsize=65536)
+def _size_of_form(
+    run_id: str, digits: int, client_id: str, algorithm: str | None, form: tuple[Any, ...]
+) -> int:
+    values = {name: np.zeros(shape) for name, shape in form}
+    round_ = 10 ** (digits - 1)
+    if algorithm is None:
+        return len(encode(Update(run_id, round_, client_id, values)))
+    return len(encode(Broadcast(run_id, round_, client_id, algorithm, values)))

@@ -1,0 +1,475 @@
+"""The one loop that drives every method over every transport, round by round.
+
+ask all -> wait for answers -> screen each -> advance -> record -> stop?
+"""
+
+from __future__ import annotations
+
+import math
+import time
+import uuid
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import Any, Literal, Protocol
+
+import numpy as np
+
+from fdrsvm.errors import ClientError, ConvergenceWarning, InvalidInputError, QuorumError
+from fdrsvm.federated.algorithms.base import Algorithm, describe
+from fdrsvm.federated.algorithms.one_vs_rest import evaluation_request
+from fdrsvm.federated.certificate import Standing
+from fdrsvm.federated.federation import Federation, Replies
+from fdrsvm.federated.messages import (
+    Broadcast,
+    ClientProfile,
+    Shape,
+    Update,
+    Values,
+    encoded_size,
+)
+from fdrsvm.maths.arrays import Array, check_choice, check_count, check_non_negative, check_positive
+
+OnFault = Literal["stop", "drop"]
+
+# A better bound costs a linear program: at these rounds, and each quarter more, it is worth it.
+_FIRST_SETTLING, _SETTLING_GROWTH = 8, 1.25
+
+
+@dataclass(frozen=True)
+class Failure:
+    """In place of an update: the client did not answer in time, or reported an error."""
+
+    client_id: str
+    reason: str
+    is_missing: bool = False  # late or gone, rather than at fault
+
+
+class Transport(Protocol):
+    """Carries messages and nothing else."""
+
+    def join(self) -> Sequence[ClientProfile]:
+        """The clients that take part, always in the same order."""
+
+    def exchange(
+        self, broadcasts: Sequence[Broadcast], deadline: float | None
+    ) -> Sequence[Update | Failure]:
+        """One answer for each broadcast, in the same order, within ``deadline`` seconds."""
+
+
+class Stop(Enum):
+    """Why training stopped; the value says what it means for the user."""
+
+    TOL = "the certified relative gap is within tol"
+    SETTLED = "the method's own stopping rule holds"
+    MAX_ROUNDS = "all rounds were used"
+    CALLBACK = "a callback asked for it"
+
+
+@dataclass(frozen=True)
+class RoundRecord:
+    """One round in numbers.
+
+    ``objective``, ``lower_bound`` and ``gap`` are of the best model so far; ``gap`` is relative.
+    ``server_seconds`` is the part of ``seconds`` that was not spent waiting for clients.
+    """
+
+    round: int
+    objective: float
+    lower_bound: float
+    gap: float
+    n_answers: int
+    faults: tuple[str, ...]
+    bytes_down: int
+    bytes_up: int
+    seconds: float
+    server_seconds: float
+    residuals: Mapping[str, float] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """A run after a round: all that is needed to go on."""
+
+    run_id: str
+    algorithm: str
+    federation: str  # fingerprint
+    round: int
+    state: Any
+    history: tuple[RoundRecord, ...]
+
+
+@dataclass(frozen=True)
+class Result:
+    """A finished run.
+
+    Attributes
+    ----------
+    model : ndarray
+        The best model evaluated by all clients: weights, and the intercept last if there is one.
+    newest : ndarray
+        The method's last iterate, whether or not it is the best.
+    objective : float
+        Weighted sum of the clients' worst-case risks at ``model``.
+    lower_bound : float
+        No model (with ||w||_* up to ``bound_radius``) has a smaller objective.
+    bound_radius : float
+        Infinite unless nothing bounds w: a box support, or epsilon = 0.
+    gap : float
+        (objective - lower_bound) / objective.
+    risks : ndarray of shape (n_clients,)
+        Each client's worst-case risk at ``model``.
+    n_rounds : int
+        Rounds used; a last exchange that only evaluates is not counted.
+    reason : Stop
+        Why it stopped.
+    history : tuple of RoundRecord
+        One record a round.
+    standing : Standing
+        ``model`` and its certificate as the method keeps them; several models have one each.
+    """
+
+    model: Array
+    newest: Array
+    objective: float
+    lower_bound: float
+    bound_radius: float
+    gap: float
+    risks: Array
+    n_rounds: int
+    reason: Stop
+    history: tuple[RoundRecord, ...]
+    federation: Federation
+    run_id: str
+    standing: Standing
+
+
+@dataclass(frozen=True)
+class _Exchange:
+    """What one exchange of messages brought."""
+
+    replies: Replies
+    faults: tuple[str, ...]
+    bytes_down: int
+    bytes_up: int
+    seconds: float  # until all answers were there
+
+
+@dataclass(frozen=True)
+class _Loop:
+    """The settings of a run."""
+
+    transport: Transport
+    algorithm: Algorithm[Any]
+    federation: Federation
+    method: str  # the algorithm in words
+    run_id: str
+    quorum: int
+    deadline: float | None
+    on_fault: OnFault
+
+    def exchange(
+        self, round_: int, method: str, asked: Sequence[Values], form: Mapping[str, Shape]
+    ) -> _Exchange:
+        """Sends, waits, and lets through only what passes the screen."""
+        broadcasts = [
+            Broadcast(self.run_id, round_, client_id, method, values)
+            for client_id, values in zip(self.federation.client_ids, asked, strict=True)
+        ]
+        start = time.perf_counter()
+        answers = self.transport.exchange(broadcasts, self.deadline)
+        seconds = time.perf_counter() - start
+        updates: list[Update | None] = []
+        faults: list[str] = []
+        for broadcast, answer in zip(broadcasts, answers, strict=True):
+            with np.errstate(over="ignore", invalid="ignore"):
+                broken = screen(answer, broadcast, form)
+            if broken is None:
+                assert isinstance(answer, Update)
+                updates.append(answer)
+                continue
+            updates.append(None)
+            faults.append(f"{broadcast.client_id}: {broken}")
+            is_missing = isinstance(answer, Failure) and answer.is_missing
+            if self.on_fault == "stop" and not is_missing:
+                raise ClientError(broadcast.client_id, round_, broken)
+        n_answers = sum(update is not None for update in updates)
+        if n_answers < self.quorum:
+            raise QuorumError(round_, n_answers, self.quorum, tuple(faults))
+        return _Exchange(
+            Replies(tuple(updates)),
+            tuple(faults),
+            sum(encoded_size(broadcast) for broadcast in broadcasts),
+            sum(encoded_size(update) for update in updates if update is not None),
+            seconds,
+        )
+
+    def round(self, state: Any, round_: int, settling: bool) -> tuple[Any, _Exchange]:
+        """One round of training."""
+        asked = [
+            self.algorithm.ask(self.federation, state, g) for g in range(self.federation.n_clients)
+        ]
+        form = self.algorithm.expects(self.federation, asked[0])
+        found = self.exchange(round_, self.method, asked, form)
+        state = self.algorithm.advance(self.federation, state, found.replies)
+        if settling:
+            state = self.algorithm.settle(self.federation, state)
+        return state, found
+
+    def evaluation(self, state: Any, point: Array, round_: int) -> Any:
+        """Risk and cut of the last model; clients that are gone by now cannot undo the run."""
+        method, values, form = evaluation_request(self.federation, point)
+        try:
+            found = self.exchange(round_, method, [values] * self.federation.n_clients, form)
+        except (ClientError, QuorumError):
+            return state
+        return self.algorithm.with_evaluation(self.federation, state, found.replies)
+
+
+def screen(answer: Update | Failure, broadcast: Broadcast, form: Mapping[str, Shape]) -> str | None:
+    """Which rule an answer breaks, or None if it may be used."""
+    if isinstance(answer, Failure):
+        return answer.reason
+    if answer.client_id != broadcast.client_id:
+        return f"the answer is from {answer.client_id!r}"
+    if answer.run_id != broadcast.run_id:
+        return "the answer is of another run"
+    if answer.round != broadcast.round:
+        return f"the answer is of round {answer.round}, not {broadcast.round}"
+    if set(answer.values) != set(form):
+        return f"the answer holds {sorted(answer.values)}, not {sorted(form)}"
+    for name, shape in form.items():
+        array = answer.values[name]
+        if not isinstance(array, np.ndarray) or array.dtype != np.float64:
+            return f"{name} is not an array of float64"
+        if array.shape != shape and not _fits(array.shape, shape):
+            return f"{name} has shape {array.shape}, not {shape}"
+        if not _is_finite(array):
+            return f"{name} is not finite"
+    return _screen_cuts(answer.values)
+
+
+def _fits(found: tuple[int, ...], shape: Shape) -> bool:
+    return len(shape) == len(found) and all(
+        expected is None or expected == length
+        for expected, length in zip(shape, found, strict=True)
+    )
+
+
+def _is_finite(array: Array) -> bool:
+    """The square sum is the fastest look at a small array; it may overflow where no entry does."""
+    flat = array.ravel()
+    return math.isfinite(flat.dot(flat)) or bool(np.isfinite(array).all())
+
+
+def _screen_cuts(values: Values) -> str | None:
+    """Cuts must agree in number; norm weights and squares must not be negative."""
+    for name, array in values.items():
+        if name.endswith(("norm_weights", "squares")) and min(array.ravel(), default=0.0) < 0.0:
+            return f"{name} has a negative entry"
+    for prefix in [name.removesuffix("constants") for name in values if name.endswith("constants")]:
+        cuts = [values[prefix + name] for name in ("constants", "slopes", "norm_weights")]
+        sizes = {part.shape[0] for part in cuts}
+        if len(sizes) > 1:
+            return f"its cuts are {sorted(sizes)} in number"
+    return None
+
+
+Callback = Callable[[RoundRecord, Array], "bool | None"]
+
+
+def run_rounds(
+    transport: Transport,
+    algorithm: Algorithm[Any],
+    *,
+    max_rounds: int = 200,
+    tol: float = 1e-4,
+    client_weights: Any = "equal",
+    quorum: int | None = None,
+    deadline: float | None = None,
+    on_fault: OnFault = "stop",
+    callbacks: Sequence[Callback] = (),
+    checkpoint: Callable[[Snapshot], None] | None = None,
+    resume: Snapshot | None = None,
+    run_id: str | None = None,
+    stacklevel: int = 1,
+) -> Result:
+    """Train one model over a transport.
+
+    Parameters
+    ----------
+    transport : Transport
+        Reaches the clients.
+    algorithm : Algorithm
+        ``Bundle()``, ``ADMM(...)``, ``ADMMSC(...)``, ``Subgradient(...)`` or a baseline.
+    max_rounds : int
+        Rounds at most.
+    tol : float
+        Stop at this certified relative gap; 0 runs all rounds (the bundle stops at a gap of 1e-11).
+    client_weights : "equal", "samples", mapping or array
+        The weights alpha_g.
+    quorum : int, optional
+        How many valid answers a round needs; all clients if not given. With fewer the run stops
+        with a QuorumError that names who is missing.
+    deadline : float, optional
+        Seconds a round may take; later answers count as missing.
+    on_fault : {"stop", "drop"}
+        What to do about an answer that breaks a rule or an error at a client: stop with a
+        ClientError that names it, or leave that answer out of the round and write the fault into
+        its record.
+    callbacks : sequence of callables
+        Called after each round with its record and the newest model; True stops.
+    checkpoint : callable, optional
+        Called with a Snapshot after each round, see :mod:`fdrsvm.federated.checkpoint`.
+    resume : Snapshot, optional
+        Go on from there; the result has the same bits as that of an unbroken run.
+    run_id : str, optional
+        Made up if not given.
+    stacklevel : int
+        Whose line a ConvergenceWarning names: 1 is the caller's, 2 that of the caller's caller.
+
+    Returns
+    -------
+    Result
+        The best model, its certificate, and a record a round.
+
+    Warns
+    -----
+    ConvergenceWarning
+        If ``tol`` is not reached within ``max_rounds``, with the gap that was.
+    """
+    federation = Federation.checked(transport.join(), client_weights)
+    check_choice(on_fault, "on_fault", ("stop", "drop"))
+    check_count(max_rounds, "max_rounds")
+    check_non_negative(tol, "tol")
+    if deadline is not None:
+        check_positive(deadline, "deadline")
+    loop = _Loop(
+        transport=transport,
+        algorithm=algorithm,
+        federation=federation,
+        method=describe(algorithm),
+        run_id=run_id or (resume.run_id if resume else uuid.uuid4().hex),
+        quorum=_check_quorum(quorum, federation.n_clients),
+        deadline=deadline,
+        on_fault=on_fault,
+    )
+    state, history = _first_state(loop, resume)
+    reason = _stop_reason(loop, state, history, max_rounds, tol) if history else None
+    while reason is None:
+        state, record = _one_round(loop, state, len(history) + 1, tol)
+        history = (*history, record)
+        if checkpoint is not None:
+            checkpoint(
+                Snapshot(
+                    loop.run_id,
+                    loop.method,
+                    federation.fingerprint,
+                    record.round,
+                    state,
+                    history,
+                )
+            )
+        reason = _stop_reason(loop, state, history, max_rounds, tol)
+        wishes = [callback(record, algorithm.model(state)) for callback in callbacks]
+        if reason is None and any(wishes):
+            reason = Stop.CALLBACK
+    result = _finish(loop, state, history, reason)
+    if tol > 0.0 and result.gap > tol and reason is not Stop.CALLBACK:
+        warnings.warn(
+            f"{algorithm.name}: certified relative gap {result.gap:.1e} after {result.n_rounds} "
+            f"rounds, above tol = {tol:g}; allow more rounds or a larger tol",
+            ConvergenceWarning,
+            stacklevel=stacklevel + 1,
+        )
+    return result
+
+
+def _check_quorum(quorum: int | None, n_clients: int) -> int:
+    if quorum is None:
+        return n_clients
+    if isinstance(quorum, bool) or not isinstance(quorum, int) or not 1 <= quorum <= n_clients:
+        raise InvalidInputError(
+            "quorum", f"must be a whole number from 1 to {n_clients}", f"it is {quorum!r}"
+        )
+    return quorum
+
+
+def _first_state(loop: _Loop, resume: Snapshot | None) -> tuple[Any, tuple[RoundRecord, ...]]:
+    if resume is None:
+        return loop.algorithm.start(loop.federation), ()
+    if resume.algorithm != loop.method:
+        raise InvalidInputError(
+            "resume", f"the run must be of {loop.method}", f"it is of {resume.algorithm}"
+        )
+    if resume.federation != loop.federation.fingerprint:
+        raise InvalidInputError(
+            "resume",
+            "the run must have the same clients, with the same profiles and weights",
+            "it has others",
+        )
+    return resume.state, resume.history
+
+
+def _one_round(loop: _Loop, state: Any, round_: int, tol: float) -> tuple[Any, RoundRecord]:
+    start = time.perf_counter()
+    state, found = loop.round(state, round_, tol > 0.0 and _is_settling_round(round_))
+    seconds = time.perf_counter() - start
+    standing = loop.algorithm.standing(state)
+    return state, RoundRecord(
+        round=round_,
+        objective=standing.objective,
+        lower_bound=standing.lower_bound,
+        gap=standing.gap,
+        n_answers=sum(update is not None for update in found.replies.updates),
+        faults=found.faults,
+        bytes_down=found.bytes_down,
+        bytes_up=found.bytes_up,
+        seconds=seconds,
+        server_seconds=seconds - found.seconds,
+        residuals=loop.algorithm.residuals(state),
+    )
+
+
+def _is_settling_round(round_: int) -> bool:
+    """Whether ``round_`` is one of 8, 10, 13, 17, ...: ever the next is a quarter later."""
+    settling = _FIRST_SETTLING
+    while settling < round_:
+        settling = int(np.ceil(_SETTLING_GROWTH * settling))
+    return settling == round_
+
+
+def _stop_reason(
+    loop: _Loop, state: Any, history: Sequence[RoundRecord], max_rounds: int, tol: float
+) -> Stop | None:
+    if tol > 0.0 and history[-1].gap <= tol:
+        return Stop.TOL
+    if loop.algorithm.is_settled(state):
+        return Stop.SETTLED
+    return Stop.MAX_ROUNDS if len(history) >= max_rounds else None
+
+
+def _finish(loop: _Loop, state: Any, history: tuple[RoundRecord, ...], reason: Stop) -> Result:
+    """Evaluates the newest model if nobody has, and takes the best bound there is."""
+    algorithm = loop.algorithm
+    pending = algorithm.pending(state)
+    if pending is not None:
+        state = loop.evaluation(state, pending, len(history) + 1)
+    state = algorithm.settle(loop.federation, state)
+    standing = algorithm.standing(state)
+    return Result(
+        model=standing.model,
+        newest=algorithm.model(state),
+        objective=standing.objective,
+        lower_bound=standing.lower_bound,
+        bound_radius=standing.radius,
+        gap=standing.gap,
+        risks=standing.risks,
+        n_rounds=len(history),
+        reason=reason,
+        history=history,
+        federation=loop.federation,
+        run_id=loop.run_id,
+        standing=standing,
+    )

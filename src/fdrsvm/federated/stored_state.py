@@ -1,0 +1,126 @@
+"""Server states, histories and client memories as named arrays, and back, with the same bits.
+
+A state is a frozen dataclass of arrays, numbers and other such dataclasses, or a tuple of states;
+nothing else is stored, so nothing in a file can run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import fields, is_dataclass
+from itertools import count, takewhile
+from typing import Any, TypeVar, get_args, get_origin, get_type_hints
+
+import numpy as np
+import numpy.typing as npt
+
+from fdrsvm.errors import CorruptDataError
+from fdrsvm.federated.client import Memory
+from fdrsvm.federated.rounds import RoundRecord
+
+Stored = dict[str, npt.NDArray[Any]]
+State = TypeVar("State")
+
+_RESIDUAL = "residual "
+_COLUMNS: dict[str, type] = {
+    "round": int,
+    "objective": float,
+    "lower_bound": float,
+    "gap": float,
+    "n_answers": int,
+    "bytes_down": int,
+    "bytes_up": int,
+    "seconds": float,
+    "server_seconds": float,
+}
+
+
+def state_to_arrays(state: Any, prefix: str = "") -> Stored:
+    """Every array and number of a state, by the path to it."""
+    stored: Stored = {}
+    if isinstance(state, tuple):
+        for k, part in enumerate(state):
+            stored.update(state_to_arrays(part, f"{prefix}{k}."))
+        return stored
+    for entry in fields(state):
+        value, path = getattr(state, entry.name), prefix + entry.name
+        if is_dataclass(value):
+            stored.update(state_to_arrays(value, f"{path}."))
+        else:
+            stored[path] = np.asarray(value)
+    return stored
+
+
+def state_from_arrays(kind: type[State], stored: Mapping[str, Any], prefix: str = "") -> State:
+    """The state of that class that ``state_to_arrays`` took apart."""
+    if get_origin(kind) is tuple:
+        return _states_from_arrays(get_args(kind)[0], stored, prefix)  # type: ignore[return-value]
+    values = {}
+    for name, hint in get_type_hints(kind).items():
+        path = prefix + name
+        if isinstance(hint, type) and is_dataclass(hint):
+            values[name] = state_from_arrays(hint, stored, f"{path}.")
+            continue
+        if path not in stored:
+            raise CorruptDataError(f"state: {path} is missing")
+        array = stored[path]
+        values[name] = array.item() if hint in (int, float, bool) else array
+    return kind(**values)
+
+
+def _states_from_arrays(
+    kind: type[State], stored: Mapping[str, Any], prefix: str
+) -> tuple[State, ...]:
+    """As many as there are, numbered from 0."""
+    paths = (f"{prefix}{k}." for k in count())
+    there = takewhile(lambda path: any(name.startswith(path) for name in stored), paths)
+    return tuple(state_from_arrays(kind, stored, path) for path in there)
+
+
+def history_to_arrays(history: Sequence[RoundRecord]) -> Stored:
+    """One array a column."""
+    stored: Stored = {
+        name: np.array([getattr(record, name) for record in history], dtype=kind)
+        for name, kind in _COLUMNS.items()
+    }
+    for name in history[0].residuals if history else ():
+        column = [record.residuals[name] for record in history]
+        stored[_RESIDUAL + name] = np.array(column, dtype=float)
+    return stored
+
+
+def history_from_arrays(
+    stored: Mapping[str, Any], faults: Sequence[Sequence[str]]
+) -> tuple[RoundRecord, ...]:
+    """The records, with the faults of each round, which are text."""
+    names = [name for name in stored if name.startswith(_RESIDUAL)]
+    return tuple(
+        RoundRecord(
+            **{name: stored[name][k].item() for name in _COLUMNS},
+            faults=tuple(faults[k]),
+            residuals={name.removeprefix(_RESIDUAL): stored[name][k].item() for name in names},
+        )
+        for k in range(len(faults))
+    )
+
+
+def memory_to_arrays(memory: Memory) -> tuple[dict[str, Any], Stored]:
+    """Header and arrays of what a client remembers."""
+    stored = {f"now/{name}": array for name, array in memory.values.items()}
+    for k, (_, before) in enumerate(memory.past):
+        stored.update({f"{k}/{name}": array for name, array in before.items()})
+    return {"run_id": memory.run_id, "past": [round_ for round_, _ in memory.past]}, stored
+
+
+def memory_from_arrays(header: Mapping[str, Any], stored: Mapping[str, Any]) -> Memory:
+    """The memory that ``memory_to_arrays`` took apart."""
+    past = tuple((round_, _under(stored, f"{k}/")) for k, round_ in enumerate(header["past"]))
+    return Memory(header["run_id"], _under(stored, "now/"), past)
+
+
+def _under(stored: Mapping[str, Any], prefix: str) -> Stored:
+    return {
+        name.removeprefix(prefix): array
+        for name, array in stored.items()
+        if name.startswith(prefix)
+    }

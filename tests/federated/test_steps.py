@@ -1,0 +1,331 @@
+"""SM and ADMM follow their definitions, step by step, in what really passes the wire."""
+
+import itertools
+import warnings
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+
+from fdrsvm import ConvergenceWarning, worst_case_risk
+from fdrsvm.federated.algorithms import ADMM, ADMMSC, Bundle, Subgradient
+from fdrsvm.federated.algorithms.admm import smallest_tau
+from fdrsvm.federated.rounds import Stop, run_rounds
+from fdrsvm.federated.transports.in_process import InProcess
+from fdrsvm.solvers import solve_client_prox
+from tests.federated.cases import (
+    NORMS,
+    Absent,
+    Recorded,
+    blobs,
+    names,
+    problems,
+    random_clients,
+    train,
+)
+
+ROUNDING = 1e-12
+
+
+def recorded_run(clients, algorithm, alphas, **settings):
+    transport = Recorded(InProcess(problems(clients)))
+    result = train(
+        clients, algorithm, transport=transport, alphas=alphas, **{"tol": 0.0, **settings}
+    )
+    return result, transport.rounds
+
+
+# --- the subgradient method ---
+
+
+@pytest.mark.parametrize("decay", ["1/t", "1/sqrt(t)"])
+@pytest.mark.parametrize("worst_case", ["exact", "paper"])
+@pytest.mark.parametrize("boxed", [False, True])
+def test_the_subgradient_method_is_its_definition(decay, worst_case, boxed):
+    for seed, (norm, fit_intercept) in enumerate(itertools.product(NORMS, (False, True))):
+        clients, alphas = random_clients(
+            seed, n_clients=3, norm=norm, boxed=boxed, fit_intercept=fit_intercept, kind="plain"
+        )
+        clients = [client.with_(worst_case=worst_case) for client in clients]
+        gamma = 0.7
+        algorithm = Subgradient(step_size=gamma, step_decay=decay)
+        result, rounds = recorded_run(clients, algorithm, alphas, max_rounds=12)
+        w = np.zeros(clients[0].X.shape[1] + fit_intercept)
+        best = np.inf
+        for t, (broadcasts, _) in enumerate(rounds[:12], start=1):
+            for broadcast in broadcasts:
+                assert_allclose(broadcast.values["points"][0], w, rtol=0.0, atol=1e3 * ROUNDING * t)
+            w = broadcasts[0].values["points"][0]  # so that rounding does not add up
+            step, value = np.zeros(w.size), 0.0
+            for client, alpha in zip(clients, alphas, strict=True):
+                model = client.split(w)
+                risk = worst_case_risk(
+                    model[0], client.X, client.y, intercept=model[1], **client.ball
+                )
+                exact = {**client.ball, "worst_case": "exact"}
+                value += (
+                    alpha
+                    * worst_case_risk(
+                        model[0], client.X, client.y, intercept=model[1], **exact
+                    ).value
+                )
+                v = risk.subgradient
+                if fit_intercept:
+                    v = np.append(v, risk.intercept_subgradient)
+                step += alpha * v
+            best = min(best, value)
+            assert_allclose(result.history[t - 1].objective, best, rtol=ROUNDING)
+            assert_allclose(
+                result.history[t - 1].residuals["subgradient"], np.linalg.norm(step), rtol=1e-9
+            )
+            w = w - gamma / (t if decay == "1/t" else np.sqrt(t)) * step
+        assert_allclose(result.newest, w, rtol=0.0, atol=1e3 * ROUNDING)
+
+
+def test_an_absent_clients_last_subgradient_is_used_again():
+    clients, alphas = blobs(3), np.array([0.5, 0.3, 0.2])
+    away = names(3)[1]
+    transport = Recorded(
+        Absent(InProcess(problems(clients)), lambda r, name: name == away and r in (1, 4, 5))
+    )
+    train(
+        clients,
+        Subgradient(step_size=0.5),
+        transport=transport,
+        alphas=alphas,
+        quorum=2,
+        tol=0.0,
+        max_rounds=8,
+    )
+    last = np.zeros((3, 4))
+    for t, (broadcasts, _) in enumerate(transport.rounds[:7], start=1):
+        w = broadcasts[0].values["points"][0]
+        for g, client in enumerate(clients):
+            if not (g == 1 and t in (1, 4, 5)):
+                last[g] = worst_case_risk(w, client.X, client.y, **client.ball).subgradient
+        expected = w - 0.5 / np.sqrt(t) * (alphas @ last)
+        assert_allclose(transport.rounds[t][0][0].values["points"][0], expected, atol=1e-11)
+
+
+# --- ADMM ---
+
+
+def local_models(rounds, relaxation=1.0):
+    """The clients' true w_g and mu_g of every round, from the messages alone (rho fixed)."""
+    n_clients, width = len(rounds[0][0]), rounds[0][0][0].values["points"].shape[1]
+    mu, relaxed = np.ones((n_clients, width)), None
+    found = []
+    for broadcasts, answers in rounds:
+        w = broadcasts[0].values["points"][0]
+        if relaxed is not None:
+            mu = mu + relaxed - w
+        vectors = np.array([answer.values["vector"] for answer in answers])
+        relaxed = vectors - mu
+        local = (relaxed - (1.0 - relaxation) * w) / relaxation
+        found.append((w, mu, local, vectors))
+    return found
+
+
+@pytest.mark.parametrize("relaxation", [1.0, 1.6])
+@pytest.mark.parametrize("method", ["admm", "admm-sc", "admm with tau"])
+@pytest.mark.parametrize(("norm", "fit_intercept"), list(itertools.product(NORMS, (False, True))))
+def test_admm_is_its_definition(method, norm, fit_intercept, relaxation):
+    clients, alphas = random_clients(
+        4, n_clients=3, norm=norm, boxed=False, fit_intercept=fit_intercept, kind="plain"
+    )
+    rho, solver_tol, n_rounds = 0.5, 1e-11, 8
+    settings = {"rho": rho, "relaxation": relaxation, "solver_tol": solver_tol}
+    if method == "admm-sc":
+        algorithm, tau = ADMMSC(**settings), smallest_tau(rho, alphas)
+    else:
+        tau = 0.3 if method == "admm with tau" else 0.0
+        algorithm = ADMM(tau=tau, **settings)
+    result, rounds = recorded_run(clients, algorithm, alphas, max_rounds=n_rounds)
+    history = local_models(rounds[:n_rounds], relaxation)
+    assert not history[0][0].any()  # the paper's start: w = 0 ...
+    np.testing.assert_array_equal(history[0][1], np.ones_like(history[0][1]))  # ... and mu = 1
+    means = [w for w, *_ in history[1:]] + [result.newest]
+    for (w, mu, local, vectors), mean in zip(history, means, strict=True):
+        assert_allclose(mean, alphas @ vectors, rtol=1e-13, atol=1e-13)
+        for g, client in enumerate(clients):
+            centre, centre_b = client.split(w - mu[g])
+            truth = solve_client_prox(
+                client.X,
+                client.y,
+                centre=centre,
+                centre_intercept=centre_b,
+                rho=rho,
+                tau=tau,
+                tol=1e-11,
+                **client.local,
+            )
+            # Strong convexity: ||w - w*||^2 <= 2 gap / rho, for theirs and for ours.
+            allowed = solver_tol * max(1.0, truth.objective)
+            radius = np.sqrt(2.0 * max(truth.gap, 0.0) / rho) + np.sqrt(2.0 * allowed / rho)
+            expected = np.append(truth.w, truth.intercept) if fit_intercept else truth.w
+            assert np.linalg.norm(local[g] - expected) <= radius / relaxation + 1e-10
+
+
+@pytest.mark.parametrize("relaxation", [1.0, 1.5, 0.7])
+def test_residuals_are_those_of_boyd(relaxation):
+    """Primal: how far the clients' own w_g are from the mean; dual: rho times its step."""
+    clients, alphas = random_clients(5, n_clients=3, norm="linf", boxed=False, kind="plain")
+    rho, n_rounds = 0.5, 10
+    algorithm = ADMM(rho=rho, relaxation=relaxation)
+    result, rounds = recorded_run(clients, algorithm, alphas, max_rounds=n_rounds)
+    history = local_models(rounds[:n_rounds], relaxation)
+    assert result.history[0].residuals["primal"] == np.inf
+    for k in range(n_rounds - 1):
+        w, _, local, _ = history[k]
+        mean = history[k + 1][0]
+        primal = np.sqrt(alphas @ np.sum((local - mean) ** 2, axis=1))
+        dual = rho * np.linalg.norm(mean - w)
+        found = result.history[k + 1].residuals
+        assert_allclose(found["primal"], primal, rtol=1e-9, atol=1e-11)
+        assert_allclose(found["dual"], dual, rtol=1e-9, atol=1e-11)
+        assert found["rho"] == rho
+
+
+def test_admm_stops_once_both_residuals_are_below_their_goals():
+    clients, alphas = random_clients(5, n_clients=3, norm="linf", boxed=False, kind="plain")
+    for residual_tol in (1e-2, 1e-3):
+        algorithm = ADMM(rho=0.5, residual_tol=residual_tol)
+        result, rounds = recorded_run(clients, algorithm, alphas, max_rounds=3000)
+        assert result.reason is Stop.SETTLED
+        history = local_models(rounds[: result.n_rounds])
+        width = history[0][0].size
+
+        def is_settled(k, history=history, width=width, tol=residual_tol):
+            w, _, local, _ = history[k]
+            mean, mu, newer, _ = history[k + 1]
+            primal = np.sqrt(alphas @ np.sum((local - mean) ** 2, axis=1))
+            dual = 0.5 * np.linalg.norm(mean - w)
+            # Boyd et al. 2011, section 3.3.1, with the weights of consensus; the clients' newest
+            # models stand in for those of the round before, which differ by a residual.
+            longest = max(
+                np.sqrt(alphas @ np.sum(local**2, axis=1)),
+                np.sqrt(alphas @ np.sum(newer**2, axis=1)),
+                np.linalg.norm(mean),
+            )
+            duals = 0.5 * np.sqrt(alphas @ np.sum(mu**2, axis=1))
+            absolute = np.sqrt(width) * tol
+            return primal <= absolute + tol * longest and dual <= absolute + tol * duals
+
+        assert is_settled(result.n_rounds - 2)
+        # It goes on while a residual is above the goal with the smallest of those lengths.
+        assert not is_settled(result.n_rounds - 3)
+
+
+def test_without_a_residual_tolerance_nothing_settles():
+    """One client converges to a fixed point with residuals of exactly 0: that is no reason."""
+    (client,) = blobs(1, kappa=0.8)
+    result = train([client], ADMM(rho=0.2), tol=0.0, max_rounds=120)
+    assert result.reason is Stop.MAX_ROUNDS
+    assert result.n_rounds == 120
+
+
+def test_an_absent_client_keeps_admm_from_settling():
+    """With a frozen client the others reach a fixed point; it is not the optimum."""
+    clients = blobs(2)
+    transport = Absent(InProcess(problems(clients)), lambda r, name: name == "client-1" and r > 3)
+    result = train(
+        clients,
+        ADMM(rho=0.5, residual_tol=1e-4),
+        transport=transport,
+        quorum=1,
+        tol=1e-6,
+        max_rounds=400,
+    )
+    assert result.reason is not Stop.SETTLED
+
+
+def test_balancing_keeps_the_unscaled_dual():
+    """rho mu is the dual variable: when rho changes, mu must be scaled to keep it."""
+    clients, alphas = random_clients(6, n_clients=3, norm="l2", boxed=False, kind="plain")
+    algorithm = ADMM(rho=1e-3, balance=True, solver_tol=1e-10)
+    result, rounds = recorded_run(clients, algorithm, alphas, max_rounds=40)
+    rhos = [float(broadcasts[0].values["rho"]) for broadcasts, _ in rounds[:40]]
+    assert len(set(rhos)) > 1
+    mu, local = np.ones((3, clients[0].X.shape[1])), None
+    for k, (broadcasts, answers) in enumerate(rounds[:40]):
+        w = broadcasts[0].values["points"][0]
+        if local is not None:
+            mu = (mu + local - w) * (rhos[k - 1] / rhos[k])
+        local = np.array([answer.values["vector"] for answer in answers]) - mu
+        for g, client in enumerate(clients):
+            if client.fit_intercept:
+                continue
+            truth = solve_client_prox(
+                client.X, client.y, centre=w - mu[g], rho=rhos[k], tol=1e-10, **client.local
+            )
+            radius = 2.0 * np.sqrt(2.0 * 1e-10 * max(1.0, truth.objective) / rhos[k])
+            assert np.linalg.norm(local[g] - truth.w) <= radius + 1e-9
+    for before, after, record in zip(rhos[:-1], rhos[1:], result.history[:-1], strict=True):
+        assert after in (before, 2.0 * before, before / 2.0)
+        primal, dual = record.residuals["primal"], record.residuals["dual"]
+        if primal < np.inf:
+            expected = 2.0 if primal > 10.0 * dual else 0.5 if dual > 10.0 * primal else 1.0
+            assert after == expected * before
+
+
+# --- ADMM-SC ---
+
+
+def test_the_smallest_tau_of_four_equal_clients_is_18_rho():
+    for rho in (1e-3, 0.5, 7.0):
+        assert_allclose(smallest_tau(rho, np.full(4, 0.25)), 18.0 * rho, rtol=1e-14)
+
+
+def satisfies_the_theorem(rho, tau, alphas):
+    """For these clients in this order: the paper's inequalities, as printed."""
+    G = len(alphas)
+    if G == 1:
+        return True
+    inner = all(rho <= 4.0 * alphas[g - 1] * tau / (g * (2 * G + 1 - g)) for g in range(1, G))
+    return inner and rho <= 4.0 * alphas[G - 1] * tau / ((G - 1) * (G + 2))
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_the_smallest_tau_is_the_smallest_over_all_orders(seed):
+    rng = np.random.default_rng(seed)
+    n_clients, rho = int(rng.integers(1, 6)), float(10.0 ** rng.uniform(-4, 1))
+    alphas = rng.random(n_clients) + 0.01
+    alphas /= alphas.sum()
+    tau = smallest_tau(rho, alphas)
+    orders = list(itertools.permutations(alphas))
+    assert any(satisfies_the_theorem(rho, tau * (1.0 + 1e-12), order) for order in orders)
+    if n_clients > 1:
+        assert not any(satisfies_the_theorem(rho, tau * (1.0 - 1e-9), order) for order in orders)
+    for order in orders[:10]:
+        assert smallest_tau(rho, np.array(order)) == tau
+    assert smallest_tau(rho, np.append(alphas, 0.0)) == tau
+
+
+def test_a_tau_below_the_theorems_warns_and_is_used():
+    clients = blobs(4)
+    transport = Recorded(InProcess(problems(clients)))
+    settings = {"max_rounds": 2, "tol": 0.0}
+    with pytest.warns(ConvergenceWarning, match=r"tau = 0\.17 is below 0\.18"):
+        run_rounds(transport, ADMMSC(rho=0.01, tau=0.17), **settings)
+    assert float(transport.rounds[0][0][0].values["tau"]) == 0.17
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        run_rounds(InProcess(problems(clients)), ADMMSC(rho=0.01, tau=0.18), **settings)
+        run_rounds(InProcess(problems(clients)), ADMM(rho=0.01, tau=0.01), **settings)
+        run_rounds(transport, ADMMSC(rho=0.01), **settings)
+    assert_allclose(float(transport.rounds[-1][0][0].values.get("tau", 0.18)), 0.18, rtol=1e-14)
+
+
+# --- what leaves a client ---
+
+
+@pytest.mark.parametrize(
+    "algorithm", [Bundle(), Bundle(cuts="summed"), ADMM(), Subgradient()], ids=repr
+)
+def test_an_update_is_as_large_however_much_data_a_client_has(algorithm):
+    few, many = blobs(2, n_samples=10), blobs(2, n_samples=500)
+    sizes = []
+    for clients in (few, many):
+        result = train(clients, algorithm, max_rounds=3, tol=0.0)
+        sizes.append([(record.bytes_down, record.bytes_up) for record in result.history])
+    assert sizes[0] == sizes[1]
