@@ -9,12 +9,20 @@ ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 
 
-def test_the_readme_code_runs_and_says_what_its_comments_say(capsys):
-    blocks = re.findall(r"```python\n(.*?)```", README, re.S)
-    assert blocks
+def run_blocks(text, name):
     scope = {}
+    blocks = re.findall(r"```python\n(.*?)```", text, re.S)
+    assert blocks
     for block in blocks:
-        exec(compile(block, "README.md", "exec"), scope)
+        exec(compile(block, name, "exec"), scope)
+    return scope
+
+
+def test_the_readme_code_runs_and_says_what_its_comments_say(capsys):
+    scope = run_blocks(README, "README.md")
+    assert scope["model"].gap_ <= 1e-4
+    assert scope["result"].gap <= 1e-4
+    assert scope["admm"].gap < 1.0
     risk, worst = scope["r"], scope["q"]
     assert risk.value == pytest.approx(risk.proof, rel=1e-12)
     assert worst.transport_cost == pytest.approx(0.05, rel=1e-12)
@@ -28,3 +36,14 @@ def test_the_commands_of_the_readme_exist():
     targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.M))
     named = set(re.findall(r"(?:^|`)make ([a-z-]+)", README, re.M))
     assert {"demo", "test"} <= named <= targets
+
+
+def test_the_code_of_the_estimators_page_runs(capsys):
+    name = "docs/estimators.md"
+    scope = run_blocks((ROOT / name).read_text(encoding="utf-8"), name)
+    assert scope["model"].gap_ <= 1e-4
+    assert scope["tuned"].gap_ <= 1e-4
+    assert (scope["again"].coef_ == scope["model"].coef_).all()
+    printed = capsys.readouterr().out
+    assert "client 'north', column 'flow'" in printed
+    assert "99" not in printed.split("client 'north'")[1].split("label must")[0]  # no value leaks

@@ -10,29 +10,51 @@ if TYPE_CHECKING:
     from fdrsvm.ambiguity.radius import mowb_confidence, practical_radius, wasserstein_radius
     from fdrsvm.ambiguity.worst_case import RiskOracle, WorstCaseRisk, worst_case_risk
     from fdrsvm.errors import (
+        ClientError,
         ConvergenceWarning,
         CorruptDataError,
         FDRSVMError,
         InvalidInputError,
         NumericalError,
+        QuorumError,
         UnsupportedError,
     )
+    from fdrsvm.estimators.contract import ContractError, Feature, FeatureContract
+    from fdrsvm.estimators.drsvc import DRSVC
+    from fdrsvm.estimators.fdrsvc import FDRSVC
+    from fdrsvm.estimators.fdrsvccv import FDRSVCCV
+    from fdrsvm.estimators.fedsvc import FedSVC
+    from fdrsvm.estimators.scaling import FederatedMinMaxScaler, FederatedStandardScaler
+    from fdrsvm.evaluation.explain import feature_effects, flipping_perturbation
     from fdrsvm.maths.losses import MarginLoss
 
 __version__ = "0.1.0.dev0"
 
 # Names are found on first use, so that ``import fdrsvm`` loads neither numba nor SciPy.
 _HOME = {
+    "ClientError": "fdrsvm.errors",
+    "ContractError": "fdrsvm.estimators.contract",
     "ConvergenceWarning": "fdrsvm.errors",
     "CorruptDataError": "fdrsvm.errors",
+    "DRSVC": "fdrsvm.estimators.drsvc",
+    "FDRSVC": "fdrsvm.estimators.fdrsvc",
+    "FDRSVCCV": "fdrsvm.estimators.fdrsvccv",
     "FDRSVMError": "fdrsvm.errors",
+    "Feature": "fdrsvm.estimators.contract",
+    "FeatureContract": "fdrsvm.estimators.contract",
+    "FedSVC": "fdrsvm.estimators.fedsvc",
+    "FederatedMinMaxScaler": "fdrsvm.estimators.scaling",
+    "FederatedStandardScaler": "fdrsvm.estimators.scaling",
     "InvalidInputError": "fdrsvm.errors",
     "MarginLoss": "fdrsvm.maths.losses",
     "NumericalError": "fdrsvm.errors",
+    "QuorumError": "fdrsvm.errors",
     "RiskOracle": "fdrsvm.ambiguity.worst_case",
     "UnsupportedError": "fdrsvm.errors",
     "WorstCaseDistribution": "fdrsvm.ambiguity.distribution",
     "WorstCaseRisk": "fdrsvm.ambiguity.worst_case",
+    "feature_effects": "fdrsvm.evaluation.explain",
+    "flipping_perturbation": "fdrsvm.evaluation.explain",
     "mowb_confidence": "fdrsvm.ambiguity.radius",
     "practical_radius": "fdrsvm.ambiguity.radius",
     "wasserstein_radius": "fdrsvm.ambiguity.radius",
@@ -41,16 +63,29 @@ _HOME = {
 }
 
 __all__ = [
+    "DRSVC",
+    "FDRSVC",
+    "FDRSVCCV",
+    "ClientError",
+    "ContractError",
     "ConvergenceWarning",
     "CorruptDataError",
     "FDRSVMError",
+    "Feature",
+    "FeatureContract",
+    "FedSVC",
+    "FederatedMinMaxScaler",
+    "FederatedStandardScaler",
     "InvalidInputError",
     "MarginLoss",
     "NumericalError",
+    "QuorumError",
     "RiskOracle",
     "UnsupportedError",
     "WorstCaseDistribution",
     "WorstCaseRisk",
+    "feature_effects",
+    "flipping_perturbation",
     "mowb_confidence",
     "practical_radius",
     "wasserstein_radius",

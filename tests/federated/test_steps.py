@@ -13,7 +13,10 @@ from fdrsvm.federated.algorithms.admm import smallest_tau
 from fdrsvm.federated.rounds import Stop, run_rounds
 from fdrsvm.federated.transports.in_process import InProcess
 from fdrsvm.solvers import solve_client_prox
+from fdrsvm.solvers.cut_model import CutModel
+from fdrsvm.solvers.model_bound import model_bound
 from tests.federated.cases import (
+    DUAL_ORDER,
     NORMS,
     Absent,
     Recorded,
@@ -314,6 +317,126 @@ def test_a_tau_below_the_theorems_warns_and_is_used():
         run_rounds(InProcess(problems(clients)), ADMM(rho=0.01, tau=0.01), **settings)
         run_rounds(transport, ADMMSC(rho=0.01), **settings)
     assert_allclose(float(transport.rounds[-1][0][0].values.get("tau", 0.18)), 0.18, rtol=1e-14)
+
+
+# --- what SM and ADMM prove on their way ---
+
+
+@pytest.mark.parametrize(
+    "algorithm", [Subgradient(step_size=0.5), ADMM(rho=0.1), ADMMSC(rho=0.01)], ids=repr
+)
+def test_the_mixture_of_a_clients_cuts_lies_below_its_risk(algorithm):
+    """Also at the iterates, where the newest cuts touch; and with a client away now and then."""
+    for seed, norm in enumerate(NORMS):
+        clients, alphas = random_clients(
+            60 + seed, n_clients=3, norm=norm, boxed=False, kind="plain"
+        )
+        states = []
+        transport = Absent(
+            InProcess(problems(clients)), lambda r, name: name == "client-1" and r in (1, 4, 5)
+        )
+        train(
+            clients,
+            algorithm,
+            transport=transport,
+            alphas=alphas,
+            quorum=2,
+            checkpoint=lambda snapshot, states=states: states.append(snapshot.state),
+            tol=1e-9,
+            max_rounds=9,
+        )
+        rng = np.random.default_rng(seed)
+        models = [state.w for state in states]
+        models += [scale * rng.normal(size=models[0].size) for scale in (0.1, 1.0, 10.0) * 3]
+        for state, (g, client) in itertools.product(states, enumerate(clients)):
+            found = state.evidence
+            for model in models:
+                w, b = client.split(model)
+                risk = worst_case_risk(w, client.X, client.y, intercept=b, **client.ball).value
+                below = (
+                    found.mixture_constants[g]
+                    + found.mixture_slopes[g] @ model
+                    + found.mixture_norm_weights[g] * np.linalg.norm(w, DUAL_ORDER[norm])
+                )
+                assert below <= risk + 1e-12 * (1.0 + risk + np.abs(model).sum())
+
+
+def test_the_bound_from_one_cut_and_a_floor_is_exact():
+    """max(1 + v.u, floor ||u||_*) is least at ||u||_* = 1 / (||v|| + floor)."""
+    order = {"l1": 1, "l2": 2, "linf": np.inf}
+    rng = np.random.default_rng(0)
+    for norm, share, floor in itertools.product(NORMS, (0.3, 0.7, 1.0), (0.01, 0.2)):
+        slope = rng.normal(size=3)
+        model = CutModel(
+            constants=np.ones(1),
+            slopes=slope[None],
+            norm_weights=np.zeros(1),
+            owners=np.zeros(1, dtype=np.int64),
+            alphas=np.ones(1),
+            floors=np.array([floor]),
+            n_normed=3,
+            norm=norm,
+        )
+        expected = floor / (np.linalg.norm(slope, order[norm]) + floor)
+        bound = model_bound(model, np.array([share]))
+        assert_allclose(bound.value, expected, rtol=1e-12)
+        assert bound.radius == np.inf
+
+
+# --- the bundle ---
+
+
+@pytest.mark.parametrize(("norm", "fit_intercept"), list(itertools.product(NORMS, (False, True))))
+def test_prices_are_the_clients_slopes_less_their_mean_and_pay(norm, fit_intercept):
+    """[bundle]: each client solves at the points, shifted by its own price over prox."""
+    clients, alphas = random_clients(
+        15, n_clients=3, norm=norm, boxed=False, fit_intercept=fit_intercept, kind="plain"
+    )
+    _, rounds = recorded_run(clients, Bundle(), alphas, max_rounds=6)
+    for broadcasts, answers in rounds[2:6]:
+        prices = np.array([broadcast.values["price"] for broadcast in broadcasts])
+        assert_allclose(alphas @ prices, 0.0, atol=1e-12)
+        for client, broadcast, answer in zip(clients, broadcasts, answers, strict=True):
+            points, prox = broadcast.values["points"], float(broadcast.values["prox"])
+            assert answer.values["constants"].size == len(points) + 2
+            for point, k in zip(points[:2], (-2, -1), strict=True):
+                centre, b = client.split(point + broadcast.values["price"] / prox)
+                truth = solve_client_prox(
+                    client.X, client.y, centre=centre, centre_intercept=b, rho=prox, **client.local
+                )
+                # The cut touches the risk at the solution, within the gap of a solve to 1e-7.
+                model = np.append(truth.w, truth.intercept) if fit_intercept else truth.w
+                w, b = client.split(model)
+                risk = worst_case_risk(w, client.X, client.y, intercept=b, **client.ball).value
+                cut = (
+                    answer.values["constants"][k]
+                    + answer.values["slopes"][k] @ model
+                    + answer.values["norm_weights"][k] * np.linalg.norm(w, DUAL_ORDER[norm])
+                )
+                # Both solves are rough: a distance of sqrt(2 gap / prox), times the slope there.
+                length = np.sqrt(2.0 * 1e-7 * max(1.0, truth.objective) / prox)
+                pull = prox * np.linalg.norm(model - np.append(centre, b)[: model.size])
+                assert risk - cut <= 1e-6 * max(1.0, truth.objective) + 4.0 * length * pull
+
+
+def n_cuts(result):
+    return [int(record.residuals["n_cuts"]) for record in result.history]
+
+
+def test_cuts_stay_for_max_age_rounds_and_no_client_has_more_than_max_cuts():
+    clients = blobs(3)
+    alphas = np.full(3, 1.0 / 3.0)
+    hoarder = Bundle(max_age=10**6, max_cuts=10**6)
+    everything, rounds = recorded_run(clients, hoarder, alphas, max_rounds=14)
+    received = [sum(a.values["constants"].size for a in answers) for _, answers in rounds[:14]]
+    assert n_cuts(everything) == np.cumsum(received).tolist()
+    young, rounds = recorded_run(clients, Bundle(max_age=3), alphas, max_rounds=14)
+    received = [sum(a.values["constants"].size for a in answers) for _, answers in rounds[:14]]
+    for k, kept in enumerate(n_cuts(young)):
+        assert kept >= sum(received[max(0, k - 2) : k + 1])
+    assert n_cuts(young)[-1] < n_cuts(everything)[-1]
+    few, _ = recorded_run(clients, Bundle(max_cuts=5), alphas, max_rounds=14)
+    assert max(n_cuts(few)) <= 15
 
 
 # --- what leaves a client ---

@@ -136,6 +136,17 @@ class RiskOracle:
         value, proof, multiplier, subgradient, intercept_subgradient, *_ = self.in_box(w, intercept)
         return WorstCaseRisk(value, subgradient, multiplier, intercept_subgradient, proof)
 
+    def value(self, w: Any, intercept: float = 0.0) -> float:
+        """The risk's value alone, checked against its proof; a little faster than a call."""
+        w = self._clean(w)
+        found: _Flips | WorstCaseRisk
+        if self.ball.box is None:
+            found = self._worst_flips(w, intercept)
+        else:
+            found = self._on_box(w, intercept)
+        check_proof(found.value, found.proof)
+        return found.value
+
     def cut(self, w: Any, intercept: float = 0.0) -> tuple[WorstCaseRisk, Cut]:
         """Risk at ``w``, and the cut that touches it there; the slope's last entry is b's.
 

@@ -14,9 +14,9 @@ import numpy as np
 
 from fdrsvm.errors import UnsupportedError
 from fdrsvm.estimators.linear_model import LinearModel
-from fdrsvm.files import PathLike, write_atomically
 from fdrsvm.estimators.plain_json import encode
 from fdrsvm.estimators.structured_text import to_structured_text
+from fdrsvm.files import PathLike, write_atomically
 
 __all__ = ["to_json", "to_onnx", "to_structured_text", "write_onnx"]
 

@@ -118,12 +118,9 @@ def observe(
 
     ``newest`` is the share of the new cuts in the mixture.
     """
-    n_clients, width = federation.n_clients, federation.width
-    unknown = np.full((n_clients, 1), np.nan)
-    constants = replies.rows("constants", unknown)[:, 0]
-    slopes = replies.rows("slopes", np.full((n_clients, 1, width), np.nan))[:, 0]
-    norm_weights = replies.rows("norm_weights", unknown)[:, 0]
-    risks = replies.rows("risks", unknown)[:, 0]
+    risks = replies.firsts("risks")
+    constants, norm_weights = replies.firsts("constants"), replies.firsts("norm_weights")
+    slopes = replies.firsts("slopes", np.full(federation.width, np.nan))
     mixed = (
         _mixed(evidence.mixture_constants, constants, newest),
         _mixed(evidence.mixture_slopes, slopes, newest),
@@ -131,7 +128,7 @@ def observe(
     )
     standing = evidence.standing.with_point(federation, point, federation.objective(risks), risks)
     standing = _with_mixture(federation, standing, *mixed)
-    window = -max(1, _MAX_CUTS // n_clients)
+    window = -max(1, _MAX_CUTS // federation.n_clients)
     return Evidence(
         standing,
         *mixed,
@@ -165,8 +162,7 @@ def _with_mixture(
         return standing.with_bound(bound.value, bound.radius)
     length = float(norm_rows((alphas @ slopes)[None], federation.norm)[0])
     excess = length - float(alphas @ norm_weights)
-    floor = float(alphas @ federation.floors)
-    value, radius, _ = mixture_bound(float(alphas @ constants), excess, floor, reach)
+    value, radius, _ = mixture_bound(float(alphas @ constants), excess, federation.floor, reach)
     return standing.with_bound(value, radius)
 
 

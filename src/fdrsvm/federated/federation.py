@@ -53,22 +53,22 @@ class Federation:
         """In the order of all arrays over clients."""
         return tuple(profile.client_id for profile in self.profiles)
 
-    @property
+    @cached_property
     def n_clients(self) -> int:
         """G in the paper."""
         return len(self.profiles)
 
-    @property
+    @cached_property
     def n_features(self) -> int:
         """P in the paper; these entries of a model are in its norm."""
         return self.profiles[0].n_features
 
-    @property
+    @cached_property
     def width(self) -> int:
         """Length of a model: features, and one for an intercept."""
         return self.n_features + int(self.profiles[0].fit_intercept)
 
-    @property
+    @cached_property
     def norm(self) -> Norm:
         """The transport norm on features."""
         return self.profiles[0].norm  # type: ignore[return-value]
@@ -77,6 +77,11 @@ class Federation:
     def floors(self) -> Array:
         """f_g(w) >= floors[g] ||w||_* for every w."""
         return np.array([profile.floor for profile in self.profiles])
+
+    @cached_property
+    def floor(self) -> float:
+        """F(w) >= floor ||w||_* for every w."""
+        return float(self.alphas @ self.floors)
 
     @cached_property
     def fingerprint(self) -> str:
@@ -136,4 +141,10 @@ class Replies:
                 missing[g] if update is None else update.values[name]
                 for g, update in enumerate(self.updates)
             ]
+        )
+
+    def firsts(self, name: str, missing: Array | float = np.nan) -> Array:
+        """The first entry of one array of every client; ``missing`` for absent clients."""
+        return np.array(
+            [missing if update is None else update.values[name][0] for update in self.updates]
         )

@@ -44,17 +44,17 @@ class ClientProblem:
     exact: RiskOracle
     _penalised: dict[str, Any] = field(default_factory=dict, init=False, repr=False)
 
-    @property
+    @cached_property
     def width(self) -> int:
         """Length of a model."""
         return self.profile.n_features + int(self.profile.fit_intercept)
 
-    @property
+    @cached_property
     def can_start(self) -> bool:
         """Whether the client has a model of its own to start from: the hinge's, box or not."""
         return type(self.exact.loss) is Hinge
 
-    @property
+    @cached_property
     def has_solver(self) -> bool:
         """Whether the client solvers apply: the exact hinge risk without a support."""
         return self.can_start and self.risk is self.exact and self.risk.ball.box is None
@@ -94,7 +94,7 @@ class ClientProblem:
 
     def risk_of(self, model: Array) -> float:
         """The certified worst-case risk of a model."""
-        return self.exact(*self.split(model)).value
+        return self.exact.value(*self.split(model))
 
     def cut_at(self, model: Array) -> tuple[float, Cut]:
         """The certified risk of a model, and the cut of the risk that training follows."""
@@ -173,8 +173,9 @@ def evaluate(problem: ClientProblem, points: Array) -> dict[str, Array]:
 
 def stack_cuts(cuts: Sequence[Cut], width: int) -> dict[str, Array]:
     """Cuts as the arrays of a message."""
+    slopes = cuts[0].slope[None] if len(cuts) == 1 else np.array([cut.slope for cut in cuts])
     return {
         "constants": np.array([cut.constant for cut in cuts]),
-        "slopes": np.array([cut.slope for cut in cuts]).reshape(len(cuts), width),
+        "slopes": slopes.reshape(len(cuts), width),
         "norm_weights": np.array([cut.norm_weight for cut in cuts]),
     }

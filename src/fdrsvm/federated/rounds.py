@@ -35,6 +35,7 @@ OnFault = Literal["stop", "drop"]
 
 # A better bound costs a linear program: at these rounds, and each quarter more, it is worth it.
 _FIRST_SETTLING, _SETTLING_GROWTH = 8, 1.25
+_NEVER_NEGATIVE = ("norm_weights", "squares")
 
 
 @dataclass(frozen=True)
@@ -182,9 +183,9 @@ class _Loop:
         seconds = time.perf_counter() - start
         updates: list[Update | None] = []
         faults: list[str] = []
-        for broadcast, answer in zip(broadcasts, answers, strict=True):
-            with np.errstate(over="ignore", invalid="ignore"):
-                broken = screen(answer, broadcast, form)
+        with np.errstate(over="ignore", invalid="ignore"):
+            judged = [screen(a, b, form) for a, b in zip(answers, broadcasts, strict=True)]
+        for broadcast, answer, broken in zip(broadcasts, answers, judged, strict=True):
             if broken is None:
                 assert isinstance(answer, Update)
                 updates.append(answer)
@@ -266,13 +267,14 @@ def _is_finite(array: Array) -> bool:
 def _screen_cuts(values: Values) -> str | None:
     """Cuts must agree in number; norm weights and squares must not be negative."""
     for name, array in values.items():
-        if name.endswith(("norm_weights", "squares")) and min(array.ravel(), default=0.0) < 0.0:
+        if name.endswith("constants"):
+            prefix = name.removesuffix("constants")
+            slopes, weights = values[prefix + "slopes"], values[prefix + "norm_weights"]
+            if not len(array) == len(slopes) == len(weights):
+                sizes = sorted({len(array), len(slopes), len(weights)})
+                return f"its cuts are {sizes} in number"
+        elif name.endswith(_NEVER_NEGATIVE) and min(array.tolist(), default=0.0) < 0.0:
             return f"{name} has a negative entry"
-    for prefix in [name.removesuffix("constants") for name in values if name.endswith("constants")]:
-        cuts = [values[prefix + name] for name in ("constants", "slopes", "norm_weights")]
-        sizes = {part.shape[0] for part in cuts}
-        if len(sizes) > 1:
-            return f"its cuts are {sorted(sizes)} in number"
     return None
 
 

@@ -61,7 +61,7 @@ class _Run:
 
     @property
     def max_newton(self) -> int:
-        return min(_MAX_NEWTON, _MAX_WIDE_NEWTON) if self.problem.terms.wide else _MAX_NEWTON
+        return _MAX_WIDE_NEWTON if self.problem.terms.wide else _MAX_NEWTON
 
     @property
     def solved(self) -> bool:

@@ -43,6 +43,8 @@ from fdrsvm.solvers.master import minimise_model, project_onto_level
 _PROX = 10.0  # times objective / ||w||^2: the weight of the proximal term in the priced solves
 _ACTIVE = 1e-6  # a share above this makes a cut matter
 _ZERO_GAP = 1e-11
+# The master is solved to this share of the gap, within limits: more would not show in the bound.
+_MASTER_SHARE, _MASTER_TOL = 1e-3, 1e-9
 _START_TOL = 1e-6
 _SOLVER_TOL = 1e-7
 
@@ -270,7 +272,11 @@ class Bundle:
 
     def _next_points(self, federation: Federation, state: BundleState) -> BundleState:
         model = self._model(federation, state.cuts)
-        lowest = minimise_model(model, radius=reach_of(federation, state.standing.model))
+        lowest = minimise_model(
+            model,
+            tol=min(max(_MASTER_SHARE * state.standing.gap, _MASTER_TOL), _MASTER_SHARE),
+            radius=reach_of(federation, state.standing.model),
+        )
         bound = lowest.bound
         standing = state.standing.with_bound(bound.value, bound.radius)
         upper = min(standing.objective, state.centre_guess)
@@ -310,8 +316,7 @@ class Bundle:
         model = cut_model(federation, cuts.constants, cuts.slopes, cuts.norm_weights, cuts.owners)
         if not self._summed:
             return model
-        floor = np.array([federation.alphas @ federation.floors])
-        return replace(model, alphas=np.ones(1), floors=floor)
+        return replace(model, alphas=np.ones(1), floors=np.array([federation.floor]))
 
     def model(self, state: BundleState) -> Array:
         """The centre."""

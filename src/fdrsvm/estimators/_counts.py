@@ -1,0 +1,101 @@
+"""Validation by counts: what a client hands over about its held-out rows, and what it is worth."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from fdrsvm.errors import InvalidInputError
+from fdrsvm.estimators.linear_model import LinearModel
+from fdrsvm.maths.arrays import Array, Matrix, check_choice
+
+Scoring: TypeAlias = str | Callable[[Array], float]
+
+
+def held_out_counts(
+    model: LinearModel,
+    X: Matrix,
+    y: npt.NDArray[np.intp],
+    sample_weight: Array | None = None,
+) -> Array:
+    """The client's part: how many rows of each class the model takes for each class.
+
+    Parameters
+    ----------
+    model : LinearModel
+        Its classes are 0, 1, ..., n_classes - 1.
+    X, y : arrays
+        Rows that the model was not trained on; ``y`` in the model's classes.
+    sample_weight : array, optional
+        A row of weight 2 counts as two.
+
+    Returns
+    -------
+    ndarray of shape (n_classes, n_classes)
+        All that leaves the client: the true class has the row, the predicted one the column.
+    """
+    n_classes = len(model.classes)
+    counts = np.zeros((n_classes, n_classes))
+    if len(y):
+        np.add.at(counts, (y, model.predict(X)), 1.0 if sample_weight is None else sample_weight)
+    return counts
+
+
+def score_counts(counts: Array, scoring: Scoring) -> float:
+    """The server's part: a score from counts summed over clients; nan if nothing was counted."""
+    if not counts.any():
+        return np.nan
+    score = _SCORES[scoring] if isinstance(scoring, str) else scoring
+    return float(score(counts))
+
+
+def check_scoring(scoring: Any, n_classes: int) -> Scoring:
+    """A name that suits the number of classes, or a callable."""
+    if scoring is None:
+        return "f1" if n_classes == 2 else "f1_macro"
+    if callable(scoring):
+        found: Scoring = scoring
+        return found
+    name = check_choice(scoring, "scoring", tuple(_SCORES))
+    if name == "f1" and n_classes > 2:
+        raise InvalidInputError(
+            "scoring", "'f1' is for two classes, 'f1_macro' for more", f"there are {n_classes}"
+        )
+    return name
+
+
+def _accuracy(counts: Array) -> float:
+    return float(np.trace(counts) / counts.sum())
+
+
+def _balanced_accuracy(counts: Array) -> float:
+    """Mean over the classes that occur."""
+    totals = counts.sum(axis=1)
+    occurs = totals > 0.0
+    return float(np.mean(np.diag(counts)[occurs] / totals[occurs]))
+
+
+def _f1_scores(counts: Array) -> Array:
+    """2 TP / (2 TP + FP + FN) of each class; nan for one that neither occurs nor is predicted."""
+    totals = counts.sum(axis=0) + counts.sum(axis=1)
+    with np.errstate(invalid="ignore"):
+        return np.asarray(2.0 * np.diag(counts) / totals)
+
+
+def _f1(counts: Array) -> float:
+    return float(np.nan_to_num(_f1_scores(counts)[1]))
+
+
+def _f1_macro(counts: Array) -> float:
+    return float(np.nanmean(_f1_scores(counts)))
+
+
+_SCORES: dict[str, Callable[[Array], float]] = {
+    "f1": _f1,
+    "f1_macro": _f1_macro,
+    "accuracy": _accuracy,
+    "balanced_accuracy": _balanced_accuracy,
+}

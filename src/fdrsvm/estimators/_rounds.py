@@ -1,0 +1,60 @@
+"""From problems to certified models: the run behind the classifiers that train in rounds."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from fdrsvm.estimators._base import Certified
+from fdrsvm.federated.algorithms import OneVsRest
+from fdrsvm.federated.algorithms.one_vs_rest import OneVsRestStanding
+from fdrsvm.federated.certificate import Standing
+from fdrsvm.federated.rounds import Callback, Result, RoundRecord, run_rounds
+from fdrsvm.federated.transports.in_process import InProcess
+from fdrsvm.maths.arrays import Array, check_count, check_non_negative
+
+
+def train(
+    problems: Sequence[Any],
+    method: Any,
+    n_models: int,
+    *,
+    client_weights: Array,
+    max_rounds: int,
+    tol: float,
+    n_threads: int,
+    verbose: int,
+    stacklevel: int,
+) -> Result:
+    """One run in this process, for all classes together; ``stacklevel`` counts from the caller."""
+    tol = check_non_negative(tol, "tol")
+    algorithm: Any = method if n_models == 1 else OneVsRest(method, n_models, tol)
+    callbacks: list[Callback] = [print_round] if verbose else []
+    return run_rounds(
+        InProcess(problems, n_threads=check_count(n_threads, "n_threads")),
+        algorithm,
+        max_rounds=check_count(max_rounds, "max_rounds"),
+        tol=tol,
+        client_weights=client_weights,
+        callbacks=callbacks,
+        stacklevel=stacklevel + 1,
+    )
+
+
+def standings(result: Result) -> tuple[Standing, ...]:
+    """One for each model."""
+    found = result.standing
+    return found.models if isinstance(found, OneVsRestStanding) else (found,)
+
+
+def certified(standing: Standing) -> Certified:
+    """The proof that goes with a standing's model."""
+    return Certified(standing.objective, standing.lower_bound, standing.gap, standing.radius)
+
+
+def print_round(record: RoundRecord, model: Array) -> None:  # noqa: ARG001
+    """One line; a callback of ``run_rounds``."""
+    print(  # noqa: T201 - what verbose asks for
+        f"round {record.round:4d}: objective {record.objective:.6g}, "
+        f"lower bound {record.lower_bound:.6g}, gap {record.gap:.1e}"
+    )

@@ -1,0 +1,256 @@
+"""DRSVC: the central distributionally robust support vector classifier."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any, Self
+
+import numpy as np
+
+from fdrsvm.ambiguity.ball import Support
+from fdrsvm.errors import ConvergenceWarning, UnsupportedError
+from fdrsvm.estimators._base import Certified, LinearClassifier, check_flag
+from fdrsvm.estimators._rounds import certified, standings, train
+from fdrsvm.estimators._training_data import (
+    TrainingData,
+    make_problems,
+    radii,
+    read_training_data,
+)
+from fdrsvm.federated.algorithms import Bundle
+from fdrsvm.federated.rounds import Stop
+from fdrsvm.maths.arrays import Array, check_count, check_positive
+from fdrsvm.maths.losses import Hinge, MarginLoss
+from fdrsvm.maths.norms import Norm, dual_norm
+from fdrsvm.solvers import PreparedClient, Solution, Status, prepare_client
+
+__all__ = ["DRSVC"]
+
+_REACH = 10.0  # at epsilon = 0 a bound holds for models so many times as large: [repair]
+_FINEST = 1e-12  # smaller gaps are rounding
+_MAX_SOLVES = 4
+
+
+class DRSVC(LinearClassifier):
+    """Distributionally robust SVM: one Wasserstein ball around all rows, with a certificate.
+
+    Minimises the worst-case risk: the largest expected loss over all distributions within transport
+    cost epsilon of the rows. It is what :class:`FDRSVC` is with one client, and solved directly.
+    Several classes are trained one-vs-rest, each with its own certificate.
+
+    Parameters
+    ----------
+    epsilon : float or "auto"
+        Radius; "auto" is 1/(10 N), where N is the number of rows, or the sum of their weights.
+    kappa : float
+        Price of flipping a label, above 0; ``inf`` trusts the labels.
+    norm : {"l1", "l2", "linf"}
+        Transport norm on features.
+    support : None, "unit-box" or (low, high)
+        Where features can be; bounds are numbers or one a feature. With it a sparse X is made
+        dense.
+    loss : {"hinge", "logistic", "smooth_hinge"} or MarginLoss
+        Losses other than the hinge need ``support=None``.
+    tol : float
+        Stop at this certified relative gap.
+    max_iter : int
+        Steps of the bundle method at most, which solves what has a support or another loss.
+        Otherwise there are Newton steps, about thirty of them, and no limit to set.
+    fit_intercept : bool
+        Whether the model has an intercept. It is neither transported nor penalised.
+    class_weight : None, "balanced" or mapping
+        Multiplies the sample weights; "balanced" is n / (n_classes n_class).
+    outside : {"refuse", "clip"}
+        What to do about training values outside the support. ``predict`` takes any values.
+    random_state : ignored
+        Nothing is random here; for the sake of code that sets it.
+    verbose : int
+        Above 0 prints a line a step of the bundle method.
+
+    Attributes
+    ----------
+    coef_ : ndarray of shape (1, n_features) or (n_classes, n_features)
+    intercept_ : ndarray of shape (1,) or (n_classes,)
+    classes_ : ndarray
+        The labels, sorted.
+    objective_, lower_bound_, gap_ : float, or ndarray of shape (n_classes,)
+        Certified worst-case risk of the model, a bound that no model can go below, and the relative
+        gap between them; an entry a class if there are more than two.
+    bound_radius_ : float, or ndarray of shape (n_classes,)
+        The bound holds for models with ||w||_* up to this: infinite unless nothing bounds w, as on
+        a box or at epsilon = 0.
+    n_iter_ : int
+        Newton steps, or steps of the bundle method; of the class that took most.
+    stop_reason_ : str
+        Why training stopped.
+    history_ : tuple of RoundRecord
+        One a step of the bundle method; else empty.
+    n_clipped_ : int
+        How many values were moved into the support; only with a support.
+    n_features_in_ : int
+    feature_names_in_ : ndarray of str
+        Only if X had column names.
+
+    Examples
+    --------
+    >>> from fdrsvm.estimators import DRSVC
+    >>> X, y = [[0.1, 0.9], [0.2, 0.7], [0.8, 0.3], [0.9, 0.2]], [0, 0, 1, 1]
+    >>> model = DRSVC(epsilon=0.05, kappa=0.5).fit(X, y)
+    >>> model.predict([[0.7, 0.3]]).tolist()
+    [1]
+    """
+
+    def __init__(
+        self,
+        *,
+        epsilon: float | str = "auto",
+        kappa: float = 1.0,
+        norm: Norm = "linf",
+        support: Support = None,
+        loss: str | MarginLoss = "hinge",
+        tol: float = 1e-4,
+        max_iter: int = 1000,
+        fit_intercept: bool = True,
+        class_weight: Any = None,
+        outside: str = "refuse",
+        random_state: Any = None,
+        verbose: int = 0,
+    ) -> None:
+        self.epsilon = epsilon
+        self.kappa = kappa
+        self.norm = norm
+        self.support = support
+        self.loss = loss
+        self.tol = tol
+        self.max_iter = max_iter
+        self.fit_intercept = fit_intercept
+        self.class_weight = class_weight
+        self.outside = outside
+        self.random_state = random_state
+        self.verbose = verbose
+
+    def fit(self, X: Any, y: Any, *, sample_weight: Any = None) -> Self:
+        """Train on all rows.
+
+        Parameters
+        ----------
+        X : array, DataFrame or CSR of shape (n_samples, n_features)
+        y : array of shape (n_samples,)
+            Labels, two or more.
+        sample_weight : array of shape (n_samples,), optional
+            A row of weight 2 counts as two rows, one of weight 0 as none.
+
+        Returns
+        -------
+        DRSVC
+            This object.
+        """
+        check_positive(self.tol, "tol")
+        check_count(self.max_iter, "max_iter")
+        is_hinge = self.loss == "hinge" or type(self.loss) is Hinge
+        if not is_hinge and self.support is not None:
+            raise UnsupportedError("a support is possible with loss='hinge' only")
+        data = read_training_data(
+            self,
+            X,
+            y,
+            clients=None,
+            sample_weight=sample_weight,
+            class_weight=self.class_weight,
+            support=self.support,
+            outside=self.outside,
+        )
+        if is_hinge and self.support is None:
+            self._solve(data)
+        else:
+            self._run(data)
+        if self.support is not None:
+            self.n_clipped_ = data.n_clipped
+        return self
+
+    def _ball(self, data: TrainingData) -> dict[str, Any]:
+        return {
+            "epsilon": radii(self.epsilon, "epsilon", data)[0],
+            "kappa": check_positive(self.kappa, "kappa", or_infinite=True),
+            "norm": self.norm,
+            "fit_intercept": check_flag(self.fit_intercept, "fit_intercept"),
+        }
+
+    def _solve(self, data: TrainingData) -> None:
+        """The hinge without a support, one class after the other."""
+        (rows,), ball = data.clients, self._ball(data)
+        solved = []
+        for signs in data.signs(rows.codes):
+            client = prepare_client(
+                rows.X, signs, rho=1.0, sample_weight=rows.weights, **ball
+            ).with_penalties(0.0)
+            solved.append((client, _solve_to(client, self.tol)))
+        solutions = [solution for _, solution in solved]
+        proved = [_proved(client, solution, ball) for client, solution in solved]
+        width = int(self.fit_intercept)
+        self._set_models(
+            [np.append(one.w, [one.intercept] * width) for one in solutions], data.classes
+        )
+        self._set_certificates(proved)
+        self.n_iter_ = max(1, *(one.n_iter for one in solutions))
+        self.history_ = ()
+        self._set_reason(solutions, proved)
+
+    def _set_reason(self, solutions: list[Solution], proved: list[Certified]) -> None:
+        self.stop_reason_ = Stop.TOL.value
+        for solution, one in zip(solutions, proved, strict=True):
+            if solution.gap > max(self.tol * solution.objective, _FINEST):
+                status = Status.STALLED if solution.status is Status.SOLVED else solution.status
+                self.stop_reason_ = status.value
+                warnings.warn(
+                    f"certified relative gap {one.gap:.1e}, above tol = {self.tol:g}: "
+                    f"{status.value}",
+                    ConvergenceWarning,
+                    stacklevel=4,
+                )
+
+    def _run(self, data: TrainingData) -> None:
+        """What the direct solver is not for: the bundle method with one client."""
+        ball = self._ball(data)
+        epsilon, kappa = ball.pop("epsilon"), ball.pop("kappa")
+        result = train(
+            make_problems(data, [epsilon], [kappa], support=self.support, loss=self.loss, **ball),
+            Bundle(),
+            data.n_models,
+            client_weights=np.ones(1),
+            max_rounds=self.max_iter,
+            tol=self.tol,
+            n_threads=1,
+            verbose=self.verbose,
+            stacklevel=3,
+        )
+        models = standings(result)
+        self._set_models([one.model for one in models], data.classes)
+        self._set_certificates([certified(one) for one in models])
+        self.n_iter_ = result.n_rounds
+        self.history_ = result.history
+        self.stop_reason_ = result.reason.value
+
+
+def _solve_to(client: PreparedClient, tol: float) -> Solution:
+    """To a gap of tol times the objective: the solver's own rule is tol times max(1, objective)."""
+    start, goal = None, tol
+    origin: Array = np.zeros(client.problem.n_features)
+    for _ in range(_MAX_SOLVES):
+        solution = client.solve_quietly(origin, 0.0, start, goal)
+        goal = max(0.5 * tol * solution.objective, _FINEST)
+        if solution.status is not Status.SOLVED or solution.gap <= 2.0 * goal:
+            break
+        start = solution.warm_start
+    return solution
+
+
+def _proved(client: PreparedClient, solution: Solution, ball: dict[str, Any]) -> Certified:
+    objective = solution.objective
+    bound = max(objective - solution.gap, 0.0)
+    radius = np.inf
+    if ball["epsilon"] == 0.0:
+        size = dual_norm(solution.w, ball["norm"])
+        radius = _REACH * max(size, 1.0 / client.problem.feature_scale)
+    gap = (objective - bound) / objective if objective > 0.0 else 0.0
+    return Certified(objective, bound, gap, radius)

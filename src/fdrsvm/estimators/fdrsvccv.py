@@ -1,0 +1,382 @@
+"""FDRSVCCV: cross-validation of FDRSVC's parameters, from which only counts leave a client."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from joblib import Parallel, delayed, effective_n_jobs  # type: ignore[import-untyped]
+from sklearn.exceptions import FitFailedWarning, NotFittedError
+from sklearn.utils import check_random_state, column_or_1d
+from sklearn.utils.validation import check_is_fitted
+
+from fdrsvm.ambiguity.ball import Support
+from fdrsvm.ambiguity.worst_case import WorstCase
+from fdrsvm.errors import ConvergenceWarning, UnsupportedError
+from fdrsvm.estimators._base import LinearClassifier, check_flag
+from fdrsvm.estimators._counts import Scoring, check_scoring
+from fdrsvm.estimators._folds import Split, split_rows
+from fdrsvm.estimators._results import tabulate
+from fdrsvm.estimators._search import (
+    Outcome,
+    Trial,
+    check_trial,
+    grid_points,
+    make_trials,
+    run_trial,
+)
+from fdrsvm.estimators._training_data import TrainingData, read_training_data
+from fdrsvm.estimators.fdrsvc import FDRSVC
+from fdrsvm.estimators.linear_model import LinearModel
+from fdrsvm.federated.algorithms.subgradient import StepDecay
+from fdrsvm.files import PathLike
+from fdrsvm.maths.arrays import Array, check_count
+from fdrsvm.maths.losses import MarginLoss
+from fdrsvm.maths.norms import Norm
+
+__all__ = ["FDRSVCCV"]
+
+_MAX_SEED = 2**31 - 1
+
+
+class FDRSVCCV(LinearClassifier):
+    """FDRSVC with parameters chosen by federated cross-validation.
+
+    Every client splits its own rows into folds. For each fold and each configuration a model is
+    trained across the clients on the other folds, each client counts on its held-out rows how often
+    the model takes which class for which, and the server sums these counts over clients and folds
+    and scores the sums. Rows and predictions stay where they are.
+
+    Parameters
+    ----------
+    param_grid : dict, or list of dicts, optional
+        Lists of values by name, for any parameters of :class:`FDRSVC`. By default 12 configurations
+        after the paper's: epsilon at 0.1, 1, 10 and 100 times "auto", kappa at 0.1, 0.5 and 1.
+        All values of ``max_rounds`` together cost one run.
+    cv : int
+        Number of folds.
+    scoring : {"f1", "f1_macro", "accuracy", "balanced_accuracy"} or callable, optional
+        "f1" is that of ``classes_[1]`` and the default for two classes, "f1_macro" for more. A
+        callable gets the counts, an array of shape (n_classes, n_classes) with the true class in
+        the row and the predicted one in the column, and returns a number to be maximised.
+    refit : bool
+        Whether to train the best configuration on all rows in the end. Without, there is no model.
+    n_jobs : int, optional
+        So many runs at a time, -1 for one a core; None is 1, unless within
+        ``joblib.parallel_config``. See the notes.
+    random_state : int, RandomState or None
+        For the folds.
+    verbose : int
+        Above 0 prints a line a configuration, above 1 also one a round of the last training.
+    algorithm, epsilon, kappa, norm, support, rho, tau, step_size, step_decay, worst_case, loss, \
+max_rounds, tol, client_weights, fit_intercept, class_weight, outside, n_threads
+        As for :class:`FDRSVC`, used where the grid does not vary them.
+
+    Attributes
+    ----------
+    cv_results_ : dict
+        By configuration: "params", "param_<name>", "pooled_test_score" (from the counts summed over
+        all folds: this one decides), "rank_test_score", "split<k>_test_score" and their
+        "mean_test_score" and "std_test_score", "max_gap" (the largest certified gap of any fold),
+        "error" (empty, or why it could not be trained; the scores are nan then), and "counts" of
+        shape (n_configurations, n_folds, n_classes, n_classes).
+    best_index_, best_params_, best_score_ : int, dict, float
+        The configuration with the largest pooled score; the first of those with equal ones, in the
+        order of ``cv_results_``, in which the name that comes last in the alphabet varies fastest.
+    best_estimator_ : FDRSVC
+        Trained on all rows; only with ``refit``.
+    coef_, intercept_, classes_, objective_, lower_bound_, gap_, bound_radius_, \
+worst_case_risk_per_client_, n_iter_, stop_reason_, history_, client_labels_
+        Those of ``best_estimator_``.
+    scoring_ : str or callable
+    n_splits_ : int
+    n_numbers_shared_ : int
+        How many counts each client handed over: n_folds n_configurations n_classes^2.
+    n_features_in_ : int
+    feature_names_in_ : ndarray of str
+        Only if X had column names.
+
+    Notes
+    -----
+    Privacy: beside what training itself exchanges, ``n_numbers_shared_`` counts leave a client, and
+    which classes it has in which fold. A count is of at most N_g / cv rows; where that is few,
+    counts can tell of a single row.
+
+    Folds: each client deals its rows to the folds class by class, seeded by ``random_state`` and
+    its label, so that the order of clients or rows does not matter. Equal rows of a client share a
+    fold. A client may have one class, or fewer rows than folds, and then has nothing held out in
+    some; its only row always trains. So does one row of a class that would be missing otherwise.
+
+    "auto" radii follow the rows that a fold trains on, (cv - 1) / cv of the client's. The paper's
+    scripts use all rows of the client, and so does the default grid.
+
+    Parallel runs are processes, to which joblib hands the rows in memory. With 100 rows a client
+    threads are slower than one run at a time, since much of a round is Python; from some thousand
+    rows on ``joblib.parallel_config(backend="threading")`` is as fast. With more than one run at a
+    time, clients within a fold do not have ``n_threads`` of their own.
+
+    A scaler can stand before it in a Pipeline, with the clients routed to both; it then sees the
+    held-out rows too. With agreed limits it learns nothing from any row.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fdrsvm.estimators import FDRSVCCV
+    >>> rng = np.random.default_rng(0)
+    >>> X, plants = rng.random((40, 2)), np.repeat(["north", "south"], 20)
+    >>> y = np.where(X[:, 0] > 0.5, "worn", "healthy")
+    >>> search = FDRSVCCV({"epsilon": [0.003, 0.3]}, cv=4, random_state=0)
+    >>> search.fit(X, y, clients=plants).best_params_
+    {'epsilon': 0.003}
+    >>> search.cv_results_["counts"].sum(axis=1)[search.best_index_].tolist()
+    [[18.0, 0.0], [0.0, 22.0]]
+    """
+
+    # Taken over from the best estimator, beside those that a model file keeps.
+    _of_best: ClassVar[tuple[str, ...]] = (
+        "coef_",
+        "intercept_",
+        "classes_",
+        "history_",
+        "n_features_in_",
+        "feature_names_in_",
+        *(f"{name}_" for name in FDRSVC._kept),
+    )
+
+    def __init__(
+        self,
+        param_grid: Any = None,
+        *,
+        cv: int = 5,
+        scoring: Scoring | None = None,
+        refit: bool = True,
+        n_jobs: int | None = None,
+        random_state: Any = None,
+        verbose: int = 0,
+        algorithm: str = "bundle",
+        epsilon: Any = "auto",
+        kappa: Any = 1.0,
+        norm: Norm = "linf",
+        support: Support = None,
+        rho: float = 1e-2,
+        tau: float | None = None,
+        step_size: float = 1.0,
+        step_decay: StepDecay = "1/sqrt(t)",
+        worst_case: WorstCase = "exact",
+        loss: str | MarginLoss = "hinge",
+        max_rounds: int = 200,
+        tol: float = 1e-4,
+        client_weights: Any = "equal",
+        fit_intercept: bool = True,
+        class_weight: Any = None,
+        outside: str = "refuse",
+        n_threads: int = 1,
+    ) -> None:
+        self.param_grid = param_grid
+        self.cv = cv
+        self.scoring = scoring
+        self.refit = refit
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+        self.verbose = verbose
+        self.algorithm = algorithm
+        self.epsilon = epsilon
+        self.kappa = kappa
+        self.norm = norm
+        self.support = support
+        self.rho = rho
+        self.tau = tau
+        self.step_size = step_size
+        self.step_decay = step_decay
+        self.worst_case = worst_case
+        self.loss = loss
+        self.max_rounds = max_rounds
+        self.tol = tol
+        self.client_weights = client_weights
+        self.fit_intercept = fit_intercept
+        self.class_weight = class_weight
+        self.outside = outside
+        self.n_threads = n_threads
+
+    def fit(self, X: Any, y: Any, *, clients: Any = None, sample_weight: Any = None) -> Self:
+        """Try all configurations, then train the best one on all rows.
+
+        Parameters
+        ----------
+        X : array, DataFrame or CSR of shape (n_samples, n_features)
+        y : array of shape (n_samples,)
+            Labels, two or more over all clients. A client may have rows of one class only.
+        clients : array of shape (n_samples,), optional
+            A client label for each row. None means one client, called "all".
+        sample_weight : array of shape (n_samples,), optional
+            A row of weight 2 counts as two rows, in training and in counts; one of weight 0 as
+            none.
+
+        Returns
+        -------
+        FDRSVCCV
+            This object.
+
+        Warns
+        -----
+        ConvergenceWarning
+            If some configurations did not reach their ``tol`` in some fold, with their number.
+        FitFailedWarning
+            If some configurations could not be trained, with their number.
+        """
+        refit, n_folds = check_flag(self.refit, "refit"), check_count(self.cv, "cv", 2)
+        self._forget_best()
+        y = column_or_1d(y, warn=True)  # here, since it is read more than once
+        given = {"clients": clients, "sample_weight": sample_weight}
+        rows = read_training_data(self, X, y, class_weight=None, **given)
+        self.scoring_ = check_scoring(self.scoring, len(rows.classes))
+        points = grid_points(self.param_grid, rows)
+        trials = make_trials(self._fixed(), points)
+        _check_trials(trials, X, y, given)
+        splits = split_rows(rows, n_folds, _seed(self.random_state))
+        results = tabulate(points, self._outcomes(trials, splits), self.scoring_)
+        self._set_results(results)
+        _warn(results, [point.get("tol", self.tol) for point in points])
+        if self.verbose > 0:
+            _print(results)
+        if refit:
+            best = FDRSVC(**{**self._fixed(), **self.best_params_})
+            self._set_best(best.fit(X, y, **given))
+        return self
+
+    def decision_function(self, X: Any) -> Array:
+        """Scores of the best estimator, see :meth:`FDRSVC.decision_function`."""
+        self._check_has_model()
+        return super().decision_function(X)
+
+    @classmethod
+    def load(cls, path: PathLike) -> Self:
+        """The model that ``save`` wrote, a file of FDRSVC; without ``cv_results_``.
+
+        Raises
+        ------
+        CorruptDataError
+            If the file was altered, or holds another estimator's model.
+        """
+        best = FDRSVC.load(path)
+        search = cls(**best.get_params(deep=False))
+        search._set_best(best)
+        return search
+
+    def _linear_model(self) -> LinearModel:
+        """Model file and exports are those of the best estimator."""
+        self._check_has_model()
+        return self.best_estimator_._linear_model()
+
+    def _check_has_model(self) -> None:
+        check_is_fitted(self)
+        if not hasattr(self, "best_estimator_"):
+            raise NotFittedError("there is no model after a fit with refit=False, only scores")
+
+    def _set_best(self, best: FDRSVC) -> None:
+        self.best_estimator_ = best
+        for name in self._of_best:
+            if hasattr(best, name):
+                setattr(self, name, getattr(best, name))
+
+    def _forget_best(self) -> None:
+        """A fit without ``refit`` must not leave an older model behind."""
+        for name in ("best_estimator_", *self._of_best):
+            self.__dict__.pop(name, None)
+
+    def _fixed(self) -> dict[str, Any]:
+        """FDRSVC's parameters where the grid says nothing."""
+        own = {name: getattr(self, name) for name in FDRSVC().get_params(deep=False)}
+        # Training draws nothing, and a generator could not be written to a model file.
+        return {**own, "random_state": None, "verbose": max(0, self.verbose - 1)}
+
+    def _outcomes(self, trials: Sequence[Trial], splits: Sequence[Split]) -> list[list[Outcome]]:
+        """By configuration and fold."""
+        n_threads = self.n_threads if effective_n_jobs(self.n_jobs) == 1 else 1
+        # Kernels know writable arrays only, so joblib must not map large ones to a file.
+        runs = Parallel(n_jobs=self.n_jobs, max_nbytes=None)
+        found = runs(
+            delayed(run_trial)(trial, data, split, n_threads)
+            for split in splits
+            for trial, data in _with_data(trials, split.training_data)
+        )
+        by_point: dict[int, list[Outcome]] = {}
+        for trial, outcomes in zip([*trials] * len(splits), found, strict=True):
+            for member, outcome in zip(trial.members, outcomes, strict=True):
+                by_point.setdefault(member, []).append(outcome)
+        return [by_point[member] for member in sorted(by_point)]
+
+    def _set_results(self, results: dict[str, Any]) -> None:
+        scores = results["pooled_test_score"]
+        if np.isnan(scores).all():
+            raise UnsupportedError(_none_has_a_score(results["error"]))
+        self.cv_results_ = results
+        self.best_index_ = int(np.nanargmax(scores))
+        self.best_score_ = float(scores[self.best_index_])
+        self.best_params_ = results["params"][self.best_index_]
+        self.n_splits_ = results["counts"].shape[1]
+        self.n_numbers_shared_ = results["counts"].size
+
+
+def _check_trials(trials: Sequence[Trial], X: Any, y: Any, given: Mapping[str, Any]) -> None:
+    """An option that breaks a rule is an error before any run."""
+
+    def read(**reading: Any) -> TrainingData:
+        return read_training_data(FDRSVC(), X, y, **given, **reading)
+
+    for trial, data in _with_data(trials, read):
+        check_trial(trial, data)
+
+
+def _with_data(
+    trials: Sequence[Trial], read: Callable[..., TrainingData]
+) -> Iterator[tuple[Trial, TrainingData]]:
+    """Rows are read and checked once for all trials that read them alike."""
+    known: dict[Any, TrainingData] = {}
+    for trial in trials:
+        key = tuple(id(value) for value in trial.reading.values())  # as for trials
+        if key not in known:
+            known[key] = read(**trial.reading)
+        yield trial, known[key]
+
+
+def _warn(results: Mapping[str, Any], tols: Sequence[float]) -> None:
+    """Once for all configurations; ``fit`` is two calls up."""
+    failed = [error for error in results["error"] if error]
+    if failed:
+        warnings.warn(
+            f"{len(failed)} of {len(tols)} configurations could not be trained and have no score; "
+            f"the first: {failed[0]}",
+            FitFailedWarning,
+            stacklevel=3,
+        )
+    gaps = results["max_gap"]
+    open_ = (results["error"] == "") & (np.array(tols) > 0.0) & (gaps > tols)
+    if open_.any():
+        warnings.warn(
+            f"{open_.sum()} of {len(tols)} configurations did not reach tol in every fold, with "
+            f"certified relative gaps up to {gaps[open_].max():.1e}; allow more rounds or a larger "
+            "tol",
+            ConvergenceWarning,
+            stacklevel=3,
+        )
+
+
+def _print(results: Mapping[str, Any]) -> None:
+    for at, params in enumerate(results["params"]):
+        score, gap = results["pooled_test_score"][at], results["max_gap"][at]
+        told = results["error"][at] or f"score {score:.4f}, gaps up to {gap:.1e}"
+        print(f"configuration {at + 1}, {params}: {told}")  # noqa: T201 - what verbose asks for
+
+
+def _none_has_a_score(errors: Sequence[str]) -> str:
+    first = next((error for error in errors if error), "scoring gives nan")
+    return f"none of {len(errors)} configurations has a score; the first: {first}"
+
+
+def _seed(random_state: Any) -> int:
+    if isinstance(random_state, int | np.integer) and random_state >= 0:
+        return int(random_state)
+    return int(check_random_state(random_state).randint(_MAX_SEED))
