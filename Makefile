@@ -27,6 +27,7 @@ bench: .venv/.bench .venv/.kernels
 	$(BIN)/python benchmarks/worst_case.py
 	$(BIN)/python benchmarks/client_solvers.py
 	$(BIN)/python benchmarks/pump.py
+	$(BIN)/python benchmarks/federated.py
 
 clean:
 	rm -rf .venv report .pytest_cache .mypy_cache .ruff_cache .hypothesis

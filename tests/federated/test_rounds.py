@@ -667,3 +667,12 @@ def test_a_loss_that_may_be_negative_is_not_certified_at_zero():
 def test_names_are_in_order():
     result = train(blobs(3), Bundle(), max_rounds=2, tol=0.0)
     assert result.federation.client_ids == tuple(names(3))
+
+
+def test_one_round_of_the_bundle_gives_a_model_with_a_certificate():
+    """Its first round asks for the clients' own optima only; their mean is evaluated at the end."""
+    result = train(blobs(3), Bundle(), max_rounds=1, tol=0.0)
+    assert np.isfinite(result.objective)
+    assert 0.0 <= result.gap < 1.0
+    assert np.isfinite(result.risks).all()
+    assert result.model.any()

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from joblib import Parallel, delayed, effective_n_jobs  # type: ignore[import-untyped]
+from joblib import Parallel, delayed, effective_n_jobs
 from sklearn.exceptions import FitFailedWarning, NotFittedError
 from sklearn.utils import check_random_state, column_or_1d
 from sklearn.utils.validation import check_is_fitted

@@ -63,7 +63,9 @@ def _quickselect(value: Array, weight: Array, budget: float) -> float:
         elif above + heavy + tied > budget or smaller == stop:
             return float(pivot)
         else:
-            above += heavy + tied
+            # In the order of the comparison: rounded otherwise it may pass the budget, with nothing
+            # left to choose from.
+            above = above + heavy + tied
             start = smaller
 
 

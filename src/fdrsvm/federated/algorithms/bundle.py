@@ -38,7 +38,7 @@ from fdrsvm.federated.messages import Shape, Values
 from fdrsvm.federated.problem import ClientProblem, evaluate, stack_cuts
 from fdrsvm.maths.arrays import Array, check_choice, check_count, check_finite
 from fdrsvm.solvers.cut_model import CutModel
-from fdrsvm.solvers.master import minimise_model, project_onto_level
+from fdrsvm.solvers.master import MasterSolution, minimise_model, project_onto_level
 
 _PROX = 10.0  # times objective / ||w||^2: the weight of the proximal term in the priced solves
 _ACTIVE = 1e-6  # a share above this makes a cut matter
@@ -272,11 +272,7 @@ class Bundle:
 
     def _next_points(self, federation: Federation, state: BundleState) -> BundleState:
         model = self._model(federation, state.cuts)
-        lowest = minimise_model(
-            model,
-            tol=min(max(_MASTER_SHARE * state.standing.gap, _MASTER_TOL), _MASTER_SHARE),
-            radius=reach_of(federation, state.standing.model),
-        )
+        lowest = self._lowest(federation, state, model)
         bound = lowest.bound
         standing = state.standing.with_bound(bound.value, bound.radius)
         upper = min(standing.objective, state.centre_guess)
@@ -294,6 +290,16 @@ class Bundle:
             prox=_PROX * state.centre_guess / size if size > 0.0 else 0.0,
             cuts=self._aged(state.cuts, active),
             standing=standing,
+        )
+
+    def _lowest(
+        self, federation: Federation, state: BundleState, model: CutModel
+    ) -> MasterSolution:
+        standing = state.standing
+        return minimise_model(
+            model,
+            tol=min(max(_MASTER_SHARE * standing.gap, _MASTER_TOL), _MASTER_SHARE),
+            radius=reach_of(federation, standing.model),
         )
 
     def _prices(self, federation: Federation, slopes: Array) -> Array:
@@ -340,16 +346,19 @@ class Bundle:
 
     def pending(self, state: BundleState) -> Array | None:
         """The centre, while some client has not given its risk there."""
-        known = state.centre_guess == state.standing.objective
-        return None if known or not state.centre_guess < np.inf else state.centre
+        has_started = state.points.shape[0] > 0
+        is_known = state.centre_guess == state.standing.objective < np.inf
+        return state.centre if has_started and not is_known else None
 
     def with_evaluation(
         self, federation: Federation, state: BundleState, replies: Replies
     ) -> BundleState:
-        """The centre's risk counts too."""
-        state = replace(state, points=state.centre[None])
-        state = replace(state, cuts=self._with_replies(federation, state.cuts, replies))
-        return self._with_risks(federation, state, replies)
+        """The centre's risk and cut count too."""
+        cuts = self._with_replies(federation, state.cuts, replies)
+        state = replace(state, points=state.centre[None], cuts=cuts)
+        state = self._with_risks(federation, state, replies)
+        bound = self._lowest(federation, state, self._model(federation, cuts)).bound
+        return replace(state, standing=state.standing.with_bound(bound.value, bound.radius))
 
 
 def _with_cuts(answer: Values, cuts: list[Cut], width: int) -> dict[str, Array]:
