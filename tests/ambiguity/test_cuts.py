@@ -70,6 +70,42 @@ def test_the_oracles_cut_touches_the_risk_and_stays_below_it(norm, boxed, worst_
         assert_below(cut, lambda u, c, o=oracle: o(u, c).value, rng, p.w, p.intercept, norm)
 
 
+@pytest.mark.parametrize("size", [1e6, 1e12, 1e15])
+@pytest.mark.parametrize("boxed", [False, True])
+@pytest.mark.parametrize("worst_case", ["exact", "paper"])
+def test_a_cut_made_far_away_lies_below_the_risk_nearby(size, boxed, worst_case, rng):
+    """value - slope.w loses all digits at |w| = 1e15; the constant must not be made of it."""
+    for norm, _ in itertools.product(NORMS, range(15)):
+        p = random_problem(rng, norm, boxed, worst_case)
+        arguments = {name: v for name, v in p.arguments.items() if name != "intercept"}
+        oracle = RiskOracle(p.X, p.y, **arguments)
+        for w, b in ((size * p.w, 0.3), (p.w, size), (p.w, -size), (size * p.w, -size)):
+            try:
+                _, cut = oracle.cut(w, b)
+            except NumericalError:
+                continue  # to refuse is as good
+            for u, c in ((p.w, 0.0), (0.1 * p.w, 1.0), (-p.w, -1.0), (np.zeros(p.w.size), 0.0)):
+                found = oracle(u, c).value
+                assert value_of(cut, u, c, norm) <= found + ROUNDING * (10.0 + found)
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+def test_a_cut_of_any_loss_made_far_away_lies_below_the_risk_nearby(loss, rng):
+    for norm, size in itertools.product(NORMS, (1e6, 1e12, 1e15)):
+        p = random_problem(rng, norm, False, "exact")
+        arguments = {**p.arguments, "loss": loss}
+        arguments.pop("intercept")
+        oracle = RiskOracle(p.X, p.y, **arguments)
+        for w, b in ((size * p.w, 0.3), (p.w, size), (p.w, -size)):
+            try:
+                _, cut = oracle.cut(w, b)
+            except NumericalError:
+                continue
+            for u, c in ((p.w, 0.0), (0.1 * p.w, 1.0), (-p.w, -1.0)):
+                found = oracle(u, c).value
+                assert value_of(cut, u, c, norm) <= found + ROUNDING * (10.0 + found)
+
+
 @pytest.mark.parametrize("norm", NORMS)
 @pytest.mark.parametrize("boxed", [False, True])
 def test_the_papers_cut_lies_below_the_exact_risk_too(norm, boxed, rng):
@@ -254,3 +290,21 @@ def test_other_penalties_give_what_preparing_anew_gives(norm, rng):
             client.with_penalties(bad)
         with pytest.raises(ValueError, match="tau"):
             client.with_penalties(1.0, bad)
+
+
+@pytest.mark.parametrize("loss", ["hinge", "logistic", "smooth_hinge"])
+@pytest.mark.parametrize("boxed", [False, True])
+def test_a_cut_at_an_enormous_model_does_not_lie_too_high(loss, boxed, rng):
+    """Its constant is a difference of numbers as large as the model: rounding must not raise it."""
+    if boxed and loss != "hinge":
+        return  # not offered
+    X, y = rng.random((30, 3)), rng.choice([-1.0, 1.0], size=30)
+    for norm in NORMS:
+        support = "unit-box" if boxed else None
+        oracle = RiskOracle(X, y, epsilon=0.02, kappa=0.5, norm=norm, support=support, loss=loss)
+        for size in (1e8, 1e12, 1e15, 1e17):
+            _, cut = oracle.cut(size * rng.normal(size=3), size * rng.normal())
+            for _ in range(20):
+                w, b = rng.normal(size=3), rng.normal()
+                value = oracle(w, b).value
+                assert value_of(cut, w, b, norm) <= value + 1e-12 * (1.0 + value)

@@ -12,6 +12,7 @@ from numpy.testing import assert_allclose
 from fdrsvm import worst_case_risk
 from fdrsvm.federated.algorithms import ADMM, Bundle, Subgradient
 from fdrsvm.federated.rounds import Stop
+from fdrsvm.federated.transports.in_process import InProcess
 from fdrsvm.solvers import solve_central
 from tests.federated.cases import (
     CERTIFYING,
@@ -19,7 +20,9 @@ from tests.federated.cases import (
     METHODS,
     NORMS,
     Client,
+    Recorded,
     blobs,
+    problems,
     random_clients,
     train,
 )
@@ -200,6 +203,42 @@ def test_where_nothing_bounds_w_the_bound_reaches_past_the_model(method):
         # A gap is a promise about models up to the radius: with the optimum inside, it must hold.
         best = reference_optimum(clients, np.ones(1), radius=result.bound_radius)
         assert result.objective * (1.0 - result.gap) <= best.high
+
+
+@pytest.mark.parametrize("method", ["bundle", "summed"])
+def test_intercept_slopes_of_pure_rounding_lead_nowhere(method):
+    """w = 0 is optimal, so cuts balance the classes and their slope in b is some 1e-17.
+
+    Nobody may follow that slope to b = -1e15, and no cut made there may lie above the risk.
+    """
+    for seed, norm in itertools.product(range(8), NORMS):
+        rng = np.random.default_rng(seed)
+        clients = [
+            Client(
+                rng.normal(size=(n, 2)),
+                rng.choice([-1.0, 1.0], size=n),
+                epsilon=0.6,
+                norm=norm,
+                fit_intercept=True,
+            )
+            for n in (10, 7)
+        ]
+        transport = Recorded(InProcess(problems(clients)))
+        alphas = np.array([0.7, 0.3])
+        result = train(
+            clients,
+            METHODS[method],
+            transport=transport,
+            alphas=alphas,
+            tol=1e-9,
+            max_rounds=30,
+        )
+        assert_certified(clients, alphas, result)
+        for broadcasts, _ in transport.rounds:
+            assert np.abs(broadcasts[0].values["points"]).max(initial=0.0) < 1e6
+    clients, alphas = random_clients(10395)
+    result = train(clients, METHODS[method], alphas=alphas, tol=1e-9, max_rounds=60)
+    assert_certified(clients, alphas, result)
 
 
 @pytest.mark.parametrize("scale", [1e-4, 1e4])

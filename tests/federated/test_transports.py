@@ -61,6 +61,25 @@ def test_a_run_repeats_itself(method):
     assert_same_bits(first, second)
 
 
+def test_a_client_answers_with_the_same_bits_wherever_its_memory_lies(rng):
+    """A resumed run is another process: there every array has another address.
+
+    More features than samples and odd sizes: where compiled loops have a fast and a slow way.
+    """
+    X = rng.normal(size=(9, 9))
+    problem = Client(X, np.where(X[:, 0] > 0.0, 1.0, -1.0), epsilon=0.02, norm="l1").problem("c")
+    own = {"points": np.empty((0, 9)), "prox": np.array(0.0), "price": np.zeros(9)}
+    near = {"points": 0.1 * rng.normal(size=(2, 9)), "prox": np.array(3.0), "price": np.ones(9)}
+    for asked in (own, near):
+        _, first = Bundle().answer(problem, {}, asked)
+        holes = []
+        for _ in range(700):
+            holes.append([np.empty(int(size)) for size in rng.integers(1, 60, size=30)][::2])
+            holes = holes[-5:]
+            _, again = Bundle().answer(problem, {}, asked)
+            assert_same_values(first, again)
+
+
 @pytest.mark.parametrize(
     "algorithm", [Bundle(), Bundle(cuts="summed"), ADMM(), Subgradient()], ids=repr
 )

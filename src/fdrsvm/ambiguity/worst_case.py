@@ -44,6 +44,7 @@ _GUESS_ABOVE = 20_000  # samples
 _GUESS_ROWS = 1024
 _N_GUESSES = 8
 _PROOF_TOLERANCE = 1e-8
+_ROUNDING = 1e-15  # a few units in the last place
 
 
 class WorstCaseRisk(NamedTuple):
@@ -73,7 +74,7 @@ class WorstCaseRisk(NamedTuple):
 
 
 class _Flips(NamedTuple):
-    """The worst case without a support; ``slope`` leaves out the norm's part."""
+    """The worst case without a support; constant and slopes make its cut, without the norm."""
 
     value: float
     proof: float
@@ -81,6 +82,7 @@ class _Flips(NamedTuple):
     rest: float
     slope: Array
     intercept_slope: float
+    constant: float
 
 
 class RiskOracle:
@@ -155,16 +157,24 @@ class RiskOracle:
         w = self._clean(w)
         if self.ball.box is None:
             flips = self._worst_flips(w, intercept)
-            risk, rest = self._from_flips(w, flips), flips.rest
-            slope, intercept_slope = flips.slope, flips.intercept_slope
+            risk = self._from_flips(w, flips)
+            slope = np.append(flips.slope, flips.intercept_slope)
+            cut = Cut(flips.constant, slope, flips.rest * self.loss.lipschitz)
         else:
-            risk, rest = self._on_box(w, intercept), 0.0
-            slope, intercept_slope = risk.subgradient, risk.intercept_subgradient
+            risk = self._on_box(w, intercept)
+            cut = self._cut_on_box(risk, w, intercept)
         check_proof(risk.value, risk.proof)
-        norm_weight = rest * self.loss.lipschitz
-        touched = float(slope @ w) + intercept_slope * intercept
-        touched += norm_weight * dual_norm(w, self.ball.norm)
-        return risk, Cut(risk.proof - touched, np.append(slope, intercept_slope), norm_weight)
+        return risk, cut
+
+    def _cut_on_box(self, risk: WorstCaseRisk, w: Array, intercept: float) -> Cut:
+        """The tangent, lowered by what rounding may have added to its constant."""
+        box, v_b = self.ball.box, risk.intercept_subgradient
+        assert box is not None
+        touched = float(risk.subgradient @ w) + v_b * intercept
+        farthest = np.maximum(np.abs(box.low), np.abs(box.high))
+        scale = float(np.abs(w) @ farthest) + abs(intercept) + abs(risk.proof)
+        constant = risk.proof - touched - _ROUNDING * scale
+        return Cut(constant, np.append(risk.subgradient, v_b), 0.0)
 
     def _from_flips(self, w: Array, flips: _Flips) -> WorstCaseRisk:
         subgradient = flips.slope
@@ -186,18 +196,32 @@ class RiskOracle:
                 )
             )
         margins = self.y * (self.X @ w + intercept)
-        value, proof, multiplier, rest, _, residual = label_worst_case(
-            loss.value(margins),
-            loss.value(-margins),
-            loss.slope(margins),
-            loss.slope(-margins),
+        kept, flipped = loss.value(margins), loss.value(-margins)
+        kept_slope, flipped_slope = loss.slope(margins), loss.slope(-margins)
+        value, proof, multiplier, rest, shares, residual = label_worst_case(
+            kept,
+            flipped,
+            kept_slope,
+            flipped_slope,
             self.y,
             self.mass,
             ball.epsilon,
             ball.kappa,
             least,
         )
-        return _Flips(value, proof, multiplier, rest, residual @ self.X, float(residual.sum()))
+        # Tangents at margin 0, less what rounding may have added: a cut must not lie too high.
+        tangents = (1.0 - shares) * (kept - kept_slope * margins)
+        tangents += shares * (flipped + flipped_slope * margins)
+        tangents -= _ROUNDING * (np.abs(margins) + kept + flipped)
+        return _Flips(
+            value,
+            proof,
+            multiplier,
+            rest,
+            residual @ self.X,
+            float(residual.sum()),
+            float(self.mass @ tangents),
+        )
 
     def in_box(self, w: Array, intercept: float) -> BoxWorstCase:
         """Equation [box-dual], with the moves behind the value; needs a support."""

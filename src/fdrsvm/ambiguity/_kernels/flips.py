@@ -149,8 +149,12 @@ def hinge_worst_case(
     epsilon: float,
     kappa: float,
     least: float,
-) -> tuple[float, float, float, float, Array, float]:
-    """The same for the hinge and dense data in one call: value, proof, multiplier, rest, slopes."""
+) -> tuple[float, float, float, float, Array, float, float]:
+    """The same for the hinge and dense data in one call.
+
+    Value, proof, multiplier, rest, slope in w and b, and the constant of the cut: the mass whose
+    hinge is active, with nothing to cancel however large w is.
+    """
     margins = np.dot(X, w)
     kept, flipped = np.empty(y.size), np.empty(y.size)
     kept_slope, flipped_slope = np.empty(y.size), np.empty(y.size)
@@ -159,7 +163,10 @@ def hinge_worst_case(
         kept[n], flipped[n] = max(0.0, 1.0 - margin), max(0.0, 1.0 + margin)
         kept_slope[n] = -1.0 if margin < 1.0 else 0.0
         flipped_slope[n] = -1.0 if margin > -1.0 else 0.0
-    value, proof, lam, rest, _, residual = label_worst_case(
+    value, proof, lam, rest, shares, residual = label_worst_case(
         kept, flipped, kept_slope, flipped_slope, y, mass, epsilon, kappa, least
     )
-    return value, proof, lam, rest, np.dot(residual, X), residual.sum()
+    constant = 0.0
+    for n in range(y.size):
+        constant -= mass[n] * ((1.0 - shares[n]) * kept_slope[n] + shares[n] * flipped_slope[n])
+    return value, proof, lam, rest, np.dot(residual, X), residual.sum(), constant

@@ -42,6 +42,7 @@ from fdrsvm.solvers.master import MasterSolution, minimise_model, project_onto_l
 
 _PROX = 10.0  # times objective / ||w||^2: the weight of the proximal term in the priced solves
 _ACTIVE = 1e-6  # a share above this makes a cut matter
+_FARTHEST = 10.0
 _ZERO_GAP = 1e-11
 # The master is solved to this share of the gap, within limits: more would not show in the bound.
 _MASTER_SHARE, _MASTER_TOL = 1e-3, 1e-9
@@ -278,7 +279,7 @@ class Bundle:
         upper = min(standing.objective, state.centre_guess)
         target = standing.lower_bound + self.level * max(upper - standing.lower_bound, 0.0)
         nearest = project_onto_level(model, state.centre, target)
-        points = [nearest.w, 0.5 * (lowest.w + state.centre)]
+        points = [nearest.w, _half_way(state.centre, lowest.w)]
         if self.pending(state) is not None:
             points.append(state.centre)
         active = np.maximum(bound.shares, nearest.shares) > _ACTIVE
@@ -359,6 +360,17 @@ class Bundle:
         state = self._with_risks(federation, state, replies)
         bound = self._lowest(federation, state, self._model(federation, cuts)).bound
         return replace(state, standing=state.standing.with_bound(bound.value, bound.radius))
+
+
+def _half_way(centre: Array, lowest: Array) -> Array:
+    """Half way to the minimiser of M, but no farther than ten times the centre's size.
+
+    While nothing bounds the model from below in some direction, its minimiser is anywhere.
+    """
+    step = lowest - centre
+    length, size = float(np.linalg.norm(step)), float(np.linalg.norm(centre))
+    limit = _FARTHEST * max(1.0, size)
+    return centre + 0.5 * step * min(1.0, limit / max(length, limit))
 
 
 def _with_cuts(answer: Values, cuts: list[Cut], width: int) -> dict[str, Array]:
