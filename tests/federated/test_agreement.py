@@ -93,7 +93,8 @@ def assert_certified(clients, alphas, result, truth=None):
     excess = max(result.objective - result.lower_bound, 0.0)
     assert result.gap == (excess / result.objective if result.objective > 0.0 else 0.0)
     w = result.model[: clients[0].X.shape[1]]
-    assert np.linalg.norm(w, DUAL_ORDER[clients[0].norm]) <= result.bound_radius
+    size = np.linalg.norm(w, DUAL_ORDER[clients[0].norm])
+    assert 10.0 * size <= result.bound_radius * (1.0 + ROUNDING)
 
 
 @pytest.mark.parametrize("method", BUNDLES)
@@ -211,20 +212,17 @@ def test_intercept_slopes_of_pure_rounding_lead_nowhere(method):
 
     Nobody may follow that slope to b = -1e15, and no cut made there may lie above the risk.
     """
+    cases = [random_clients(10395)]
     for seed, norm in itertools.product(range(8), NORMS):
         rng = np.random.default_rng(seed)
+        ball = {"epsilon": 0.6, "norm": norm, "fit_intercept": True}
         clients = [
-            Client(
-                rng.normal(size=(n, 2)),
-                rng.choice([-1.0, 1.0], size=n),
-                epsilon=0.6,
-                norm=norm,
-                fit_intercept=True,
-            )
+            Client(rng.normal(size=(n, 2)), rng.choice([-1.0, 1.0], size=n), **ball)
             for n in (10, 7)
         ]
+        cases.append((clients, np.array([0.7, 0.3])))
+    for clients, alphas in cases:
         transport = Recorded(InProcess(problems(clients)))
-        alphas = np.array([0.7, 0.3])
         result = train(
             clients,
             METHODS[method],
@@ -236,9 +234,6 @@ def test_intercept_slopes_of_pure_rounding_lead_nowhere(method):
         assert_certified(clients, alphas, result)
         for broadcasts, _ in transport.rounds:
             assert np.abs(broadcasts[0].values["points"]).max(initial=0.0) < 1e6
-    clients, alphas = random_clients(10395)
-    result = train(clients, METHODS[method], alphas=alphas, tol=1e-9, max_rounds=60)
-    assert_certified(clients, alphas, result)
 
 
 @pytest.mark.parametrize("scale", [1e-4, 1e4])

@@ -6,6 +6,15 @@ from typing import NamedTuple
 
 from fdrsvm.maths.arrays import Array
 
+# Masses sum to 1, so a smaller slope of the intercept is rounding; a server that followed it would
+# end at intercepts of 1e15.
+_NO_SLOPE = 1e-15
+
+
+def intercept_slope(value: float) -> float:
+    """The slope, or 0 where it is rounding alone."""
+    return value if abs(value) > _NO_SLOPE else 0.0
+
 
 class Cut(NamedTuple):
     """f(u, b) >= constant + slope.(u, b) + norm_weight ||u||_* for every model (u, b): [cut].

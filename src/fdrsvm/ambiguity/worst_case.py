@@ -20,7 +20,7 @@ from scipy import sparse
 from fdrsvm.ambiguity._kernels.flips import hinge_worst_case, label_worst_case
 from fdrsvm.ambiguity._kernels.worst import BoxWorstCase, box_worst_case
 from fdrsvm.ambiguity.ball import Support, WassersteinBall, check_inside
-from fdrsvm.ambiguity.cuts import Cut
+from fdrsvm.ambiguity.cuts import Cut, intercept_slope
 from fdrsvm.errors import InvalidInputError, NumericalError, UnsupportedError
 from fdrsvm.maths.arrays import (
     Array,
@@ -158,7 +158,7 @@ class RiskOracle:
         if self.ball.box is None:
             flips = self._worst_flips(w, intercept)
             risk = self._from_flips(w, flips)
-            slope = np.append(flips.slope, flips.intercept_slope)
+            slope = np.append(flips.slope, intercept_slope(flips.intercept_slope))
             cut = Cut(flips.constant, slope, flips.rest * self.loss.lipschitz)
         else:
             risk = self._on_box(w, intercept)
@@ -174,7 +174,7 @@ class RiskOracle:
         farthest = np.maximum(np.abs(box.low), np.abs(box.high))
         scale = float(np.abs(w) @ farthest) + abs(intercept) + abs(risk.proof)
         constant = risk.proof - touched - _ROUNDING * scale
-        return Cut(constant, np.append(risk.subgradient, v_b), 0.0)
+        return Cut(constant, np.append(risk.subgradient, intercept_slope(v_b)), 0.0)
 
     def _from_flips(self, w: Array, flips: _Flips) -> WorstCaseRisk:
         subgradient = flips.slope

@@ -83,6 +83,7 @@ def read_training_data(
     With ``merge``, equal rows of a client become one, and the order of rows is forgotten.
     """
     check_columns(X)
+    _refuse_missing(y, "y")
     X, y = validate_data(estimator, X, y, accept_sparse="csr", dtype=np.float64, order="C")
     if y.dtype.kind == "O":
         _distinct(y, "y")  # else what is missing is an error without a name in the next line
@@ -165,7 +166,8 @@ def radii(value: Any, argument: str, data: TrainingData) -> list[float]:
 def _check_radius(value: Any, argument: str) -> float | None:
     """None stands for "auto"."""
     if isinstance(value, str):
-        check_choice(value, argument, ("auto",))
+        if value != "auto":
+            raise InvalidInputError(argument, "must be a number or 'auto'", f"it is {value!r}")
         return None
     return check_non_negative(value, argument)
 
@@ -259,9 +261,18 @@ def _check_weights(sample_weight: Any, n_rows: int) -> Array:
     return weights
 
 
+def _refuse_missing(labels: Any, argument: str) -> None:
+    """In a list, before NumPy makes a label "nan" of what is missing."""
+    if isinstance(labels, list | tuple) and any(
+        label is None or (isinstance(label, float) and label != label) for label in labels
+    ):
+        raise InvalidInputError(argument, "labels must not be missing", "some are")
+
+
 def _check_clients(clients: Any, n_rows: int) -> npt.NDArray[Any]:
     if clients is None:
         return np.full(n_rows, _ONLY_CLIENT)
+    _refuse_missing(clients, "clients")
     labels = np.asarray(clients)
     if labels.shape != (n_rows,):
         raise InvalidInputError(

@@ -275,6 +275,8 @@ class FDRSVC(LinearClassifier):
         self.history_ = result.history
         if self.support is not None:
             self.n_clipped_ = data.n_clipped
+        elif hasattr(self, "n_clipped_"):
+            del self.n_clipped_  # of an earlier fit
 
 
 def _check_kappa(value: Any, argument: str) -> float:

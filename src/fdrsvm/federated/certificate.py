@@ -59,8 +59,8 @@ class Standing:
         if not objective < self.objective:
             return self
         better = replace(self, model=model, objective=objective, risks=risks)
-        if self.radius < np.inf and size_of(federation, model) > self.radius:
-            # The bound says nothing about models as large as this one: it must be proved anew.
+        if self.radius < BOUND_REACH * size_of(federation, model):
+            # The bound says little about models as large as this one: it must be proved anew.
             return replace(better, lower_bound=self.bound_everywhere, radius=np.inf)
         return better
 
@@ -153,7 +153,7 @@ def _with_mixture(
     norm_weights: Array,
 ) -> Standing:
     """The bound that one cut a client proves: [model-bound] with every share 1."""
-    reach = reach_of(federation, standing.model)
+    reach = reach_of(federation, standing.model, slopes)
     alphas, P = federation.alphas, federation.n_features
     if federation.width > P:  # an intercept's slope must be made to vanish first
         everyone = np.arange(federation.n_clients)
@@ -181,7 +181,7 @@ def settle(federation: Federation, evidence: Evidence) -> Evidence:
     if not known.any():
         return evidence
     standing = evidence.standing
-    bound = minimise_model(model, radius=reach_of(federation, standing.model)).bound
+    bound = minimise_model(model, radius=reach_of(federation, standing.model, model.slopes)).bound
     return replace(evidence, standing=standing.with_bound(bound.value, bound.radius))
 
 
@@ -205,9 +205,16 @@ def cut_model(
     )
 
 
-def reach_of(federation: Federation, model: Array) -> float:
-    """Up to which ||w||_* a bound must hold where nothing bounds w."""
-    return BOUND_REACH * max(1.0, size_of(federation, model))
+def reach_of(federation: Federation, model: Array, slopes: Array) -> float:
+    """Up to which ||w||_* a bound must hold where nothing bounds w.
+
+    Ten times the best model's, and at least ten and ten times a model that moves losses by one, 1
+    over the largest slope: where features are small, useful models are large.
+    """
+    P = federation.n_features
+    steepest = float(norm_rows(slopes[:, :P], federation.norm).max(initial=0.0))
+    unit = 1.0 / steepest if steepest > 0.0 else 1.0
+    return BOUND_REACH * max(1.0, unit, size_of(federation, model))
 
 
 def size_of(federation: Federation, model: Array) -> float:

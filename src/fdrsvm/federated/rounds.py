@@ -10,13 +10,19 @@ import time
 import uuid
 import warnings
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import Any, Literal, Protocol
 
 import numpy as np
 
-from fdrsvm.errors import ClientError, ConvergenceWarning, InvalidInputError, QuorumError
+from fdrsvm.errors import (
+    ClientError,
+    ConvergenceWarning,
+    InvalidInputError,
+    NumericalError,
+    QuorumError,
+)
 from fdrsvm.federated.algorithms.base import Algorithm, describe
 from fdrsvm.federated.algorithms.one_vs_rest import evaluation_request
 from fdrsvm.federated.certificate import Standing
@@ -35,6 +41,7 @@ OnFault = Literal["stop", "drop"]
 
 # A better bound costs a linear program: at these rounds, and each quarter more, it is worth it.
 _FIRST_SETTLING, _SETTLING_GROWTH = 8, 1.25
+_CONTRADICTION = 1e-6
 _NEVER_NEGATIVE = ("norm_weights", "squares")
 
 
@@ -109,6 +116,7 @@ class Result:
     ----------
     model : ndarray
         The best model evaluated by all clients: weights, and the intercept last if there is one.
+        The newest one, with an objective of inf, if some client never answered.
     newest : ndarray
         The method's last iterate, whether or not it is the best.
     objective : float
@@ -401,6 +409,12 @@ def _check_quorum(quorum: int | None, n_clients: int) -> int:
 def _first_state(loop: _Loop, resume: Snapshot | None) -> tuple[Any, tuple[RoundRecord, ...]]:
     if resume is None:
         return loop.algorithm.start(loop.federation), ()
+    if resume.run_id != loop.run_id:
+        raise InvalidInputError(
+            "run_id",
+            f"must be that of the run resumed, {resume.run_id!r}",
+            f"it is {loop.run_id!r}",
+        )
     if resume.algorithm != loop.method:
         raise InvalidInputError(
             "resume", f"the run must be of {loop.method}", f"it is of {resume.algorithm}"
@@ -419,6 +433,7 @@ def _one_round(loop: _Loop, state: Any, round_: int, tol: float) -> tuple[Any, R
     state, found = loop.round(state, round_, tol > 0.0 and _is_settling_round(round_))
     seconds = time.perf_counter() - start
     standing = loop.algorithm.standing(state)
+    _check_standing(standing)
     return state, RoundRecord(
         round=round_,
         objective=standing.objective,
@@ -432,6 +447,16 @@ def _one_round(loop: _Loop, state: Any, round_: int, tol: float) -> tuple[Any, R
         server_seconds=seconds - found.seconds,
         residuals=loop.algorithm.residuals(state),
     )
+
+
+def _check_standing(standing: Standing) -> None:
+    """A bound above the objective is no proof of anything, so it is not passed on as a gap of 0."""
+    if standing.lower_bound > standing.objective + _CONTRADICTION * (1.0 + standing.objective):
+        raise NumericalError(
+            f"the lower bound {standing.lower_bound:g} exceeds the objective "
+            f"{standing.objective:g}: some client's data changed during the run, its answers are "
+            "wrong, or float64 is not enough for its features; rescale them"
+        )
 
 
 def _is_settling_round(round_: int) -> bool:
@@ -460,6 +485,11 @@ def _finish(loop: _Loop, state: Any, history: tuple[RoundRecord, ...], reason: S
         state = loop.evaluation(state, pending, len(history) + 1)
     state = algorithm.settle(loop.federation, state)
     standing = algorithm.standing(state)
+    _check_standing(standing)
+    if not np.isfinite(
+        standing.objective
+    ):  # nobody can say how good it is, but it is what there is
+        standing = replace(standing, model=algorithm.model(state))
     return Result(
         model=standing.model,
         newest=algorithm.model(state),

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from fdrsvm.ambiguity.cuts import Cut
+from fdrsvm.ambiguity.cuts import Cut, intercept_slope
 from fdrsvm.maths.arrays import Array
 from fdrsvm.solvers._kernels.grading import grade
 from fdrsvm.solvers.problem import LocalProblem
@@ -50,6 +50,8 @@ def certify(
     scale = problem.feature_scale
     slope = -tension
     slope[: problem.n_features] *= scale
+    if problem.fit_intercept:
+        slope[-1] = intercept_slope(float(slope[-1]))
     return Certificate(
         objective,
         lam / scale,

@@ -98,7 +98,9 @@ def settle(federation: Federation, evidence: RidgeEvidence) -> RidgeEvidence:
 
 
 def _curvature(federation: Federation, evidence: RidgeEvidence) -> float:
-    return search_curvature(evidence.penalty, reach_of(federation, evidence.standing.model))
+    return search_curvature(
+        evidence.penalty, reach_of(federation, evidence.standing.model, evidence.slopes)
+    )
 
 
 def _with_mixture(
@@ -109,7 +111,7 @@ def _with_mixture(
         federation.n_features,
         evidence.penalty,
         federation.norm,
-        reach_of(federation, evidence.standing.model),
+        reach_of(federation, evidence.standing.model, evidence.slopes),
     )
     return replace(
         evidence,

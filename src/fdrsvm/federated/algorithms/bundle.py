@@ -300,7 +300,7 @@ class Bundle:
         return minimise_model(
             model,
             tol=min(max(_MASTER_SHARE * standing.gap, _MASTER_TOL), _MASTER_SHARE),
-            radius=reach_of(federation, standing.model),
+            radius=reach_of(federation, standing.model, model.slopes),
         )
 
     def _prices(self, federation: Federation, slopes: Array) -> Array:
