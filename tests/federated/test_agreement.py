@@ -236,6 +236,23 @@ def test_intercept_slopes_of_pure_rounding_lead_nowhere(method):
             assert np.abs(broadcasts[0].values["points"]).max(initial=0.0) < 1e6
 
 
+@pytest.mark.parametrize("method", ["bundle", "summed"])
+def test_feature_slopes_of_pure_rounding_lead_nowhere_either(method):
+    """One class on a box: far out the risk is flat, its slopes are some 1e-20.
+
+    The flat cut alone proves the optimum, so a small gap must be reached.
+    """
+    clients, alphas = random_clients(10904)
+    transport = Recorded(InProcess(problems(clients)))
+    result = train(
+        clients, METHODS[method], transport=transport, alphas=alphas, tol=TOL, max_rounds=60
+    )
+    assert_certified(clients, alphas, result)
+    assert result.reason is Stop.TOL
+    for broadcasts, _ in transport.rounds:
+        assert np.abs(broadcasts[0].values["points"]).max(initial=0.0) < 1e6
+
+
 @pytest.mark.parametrize("scale", [1e-4, 1e4])
 @pytest.mark.parametrize("method", CERTIFYING)
 def test_bounds_hold_whatever_the_unit_of_the_features(method, scale):
