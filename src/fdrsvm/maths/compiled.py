@@ -16,11 +16,13 @@ def compiled(function: _Function) -> _Function:
 
 
 def compiled_fast(function: _Function) -> _Function:
-    """The same, and sums may be added up in any order, several terms at a time.
+    """The same, and products may be fused with sums.
 
     For solvers, which are graded by other code; never for certificates or risks. Infinities and
-    nans keep their meaning, and a division by zero gives one of them, as in NumPy.
+    nans keep their meaning, and a division by zero gives one of them, as in NumPy. Sums are not
+    reordered: which order is taken may depend on where an array lies in memory, and a resumed run
+    would not repeat its bits.
     """
-    reordered = {"contract", "reassoc", "nsz", "arcp"}
+    reordered = {"contract", "nsz", "arcp"}
     decorate = njit(cache=True, nogil=True, error_model="numpy", fastmath=reordered)
     return cast(_Function, decorate(function))

@@ -279,7 +279,7 @@ class Bundle:
         upper = min(standing.objective, state.centre_guess)
         target = standing.lower_bound + self.level * max(upper - standing.lower_bound, 0.0)
         nearest = project_onto_level(model, state.centre, target)
-        points = [nearest.w, _half_way(state.centre, lowest.w)]
+        points = [_towards(state.centre, nearest.w, 1.0), _towards(state.centre, lowest.w, 0.5)]
         if self.pending(state) is not None:
             points.append(state.centre)
         active = np.maximum(bound.shares, nearest.shares) > _ACTIVE
@@ -362,15 +362,18 @@ class Bundle:
         return replace(state, standing=state.standing.with_bound(bound.value, bound.radius))
 
 
-def _half_way(centre: Array, lowest: Array) -> Array:
-    """Half way to the minimiser of M, but no farther than ten times the centre's size.
+def _towards(centre: Array, goal: Array, share: float) -> Array:
+    """That share of the way to a point, but no farther than ten times the centre's size.
 
-    While nothing bounds the model from below in some direction, its minimiser is anywhere.
+    While nothing bounds the model from below in some direction, its minimiser is anywhere, and
+    slopes that are rounding alone lead a projection as far.
     """
-    step = lowest - centre
+    step = goal - centre
     length, size = float(np.linalg.norm(step)), float(np.linalg.norm(centre))
     limit = _FARTHEST * max(1.0, size)
-    return centre + 0.5 * step * min(1.0, limit / max(length, limit))
+    if length <= limit and share == 1.0:
+        return goal
+    return centre + share * step * min(1.0, limit / max(length, limit))
 
 
 def _with_cuts(answer: Values, cuts: list[Cut], width: int) -> dict[str, Array]:
