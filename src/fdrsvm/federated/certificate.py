@@ -52,6 +52,11 @@ class Standing:
         excess = max(self.objective - self.lower_bound, 0.0)
         return excess / self.objective if self.objective > 0.0 else 0.0
 
+    @property
+    def contradiction(self) -> float:
+        """By how much the bound exceeds the objective: more than rounding means wrong answers."""
+        return max(self.lower_bound - self.objective, 0.0)
+
     def with_point(
         self, federation: Federation, model: Array, objective: float, risks: Array
     ) -> Standing:

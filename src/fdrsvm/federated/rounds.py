@@ -226,14 +226,14 @@ class _Loop:
             state = self.algorithm.settle(self.federation, state)
         return state, found
 
-    def evaluation(self, state: Any, point: Array, round_: int) -> Any:
-        """Risk and cut of the last model; clients that are gone by now cannot undo the run."""
+    def evaluation(self, state: Any, point: Array, round_: int) -> tuple[Any, str | None]:
+        """Risk and cut of the last model; a client at fault by now is named, but undoes nothing."""
         method, values, form = evaluation_request(self.federation, point)
         try:
             found = self.exchange(round_, method, [values] * self.federation.n_clients, form)
-        except (ClientError, QuorumError):
-            return state
-        return self.algorithm.with_evaluation(self.federation, state, found.replies)
+        except (ClientError, QuorumError) as error:
+            return state, f"the last model was not evaluated: {error}"
+        return self.algorithm.with_evaluation(self.federation, state, found.replies), None
 
 
 def screen(answer: Update | Failure, broadcast: Broadcast, form: Mapping[str, Shape]) -> str | None:
@@ -451,7 +451,7 @@ def _one_round(loop: _Loop, state: Any, round_: int, tol: float) -> tuple[Any, R
 
 def _check_standing(standing: Standing) -> None:
     """A bound above the objective is no proof of anything, so it is not passed on as a gap of 0."""
-    if standing.lower_bound > standing.objective + _CONTRADICTION * (1.0 + standing.objective):
+    if standing.contradiction > _CONTRADICTION * (1.0 + abs(standing.objective)):
         raise NumericalError(
             f"the lower bound {standing.lower_bound:g} exceeds the objective "
             f"{standing.objective:g}: some client's data changed during the run, its answers are "
@@ -482,13 +482,15 @@ def _finish(loop: _Loop, state: Any, history: tuple[RoundRecord, ...], reason: S
     algorithm = loop.algorithm
     pending = algorithm.pending(state)
     if pending is not None:
-        state = loop.evaluation(state, pending, len(history) + 1)
+        state, fault = loop.evaluation(state, pending, len(history) + 1)
+        if fault is not None:
+            last = replace(history[-1], faults=(*history[-1].faults, fault))
+            history = (*history[:-1], last)
     state = algorithm.settle(loop.federation, state)
     standing = algorithm.standing(state)
     _check_standing(standing)
-    if not np.isfinite(
-        standing.objective
-    ):  # nobody can say how good it is, but it is what there is
+    if not np.isfinite(standing.objective):
+        # Nobody can say how good the newest model is, but it is what there is.
         standing = replace(standing, model=algorithm.model(state))
     return Result(
         model=standing.model,

@@ -68,6 +68,11 @@ class OneVsRestStanding(Standing):
         """Of the model that has farthest to go."""
         return max(model.gap for model in self.models)
 
+    @property
+    def contradiction(self) -> float:
+        """The largest of the models'."""
+        return max(model.contradiction for model in self.models)
+
 
 @dataclass(frozen=True)
 class OneVsRest:

@@ -1,0 +1,98 @@
+"""What a certificate must not say: no proof beyond its reach, no gap of 0 for a contradiction."""
+
+import numpy as np
+import pytest
+from sklearn.datasets import make_classification
+
+from fdrsvm import FDRSVC, InvalidInputError, NumericalError
+from fdrsvm.federated import ADMM, Bundle, CheckpointFolder, InProcess
+from fdrsvm.federated.rounds import Failure
+from tests.federated.cases import blobs, problems, train
+
+
+def stopped_run(folder, clients, n_rounds):
+    """A run of some rounds, with its checkpoints."""
+    transport = InProcess(problems(clients))
+    checkpoints = CheckpointFolder(folder, transport)
+    train(clients, Bundle(), transport=transport, checkpoint=checkpoints, max_rounds=n_rounds)
+    return checkpoints.latest()
+
+
+def test_a_run_that_goes_on_with_easier_data_is_no_gap_of_zero(tmp_path):
+    """Three times the features, the same radius: the old bound is above the new optimum."""
+    clients = blobs(4)
+    snapshot = stopped_run(tmp_path, clients, 5)
+    changed = [client.with_(X=3.0 * client.X) for client in clients]
+    with pytest.raises(NumericalError, match="data changed"):
+        train(changed, Bundle(), resume=snapshot, tol=1e-6)
+
+
+def test_answers_that_lift_the_bound_above_the_objective_stop_the_run():
+    class Lifted(InProcess):
+        def exchange(self, broadcasts, deadline):
+            answers = super().exchange(broadcasts, deadline)
+            for answer in answers:
+                answer.values["constants"][:] += 5.0
+            return answers
+
+    clients = blobs(3)
+    with pytest.raises(NumericalError, match="exceeds the objective"):
+        train(clients, Bundle(), transport=Lifted(problems(clients)), max_rounds=10)
+
+
+def test_a_resumed_run_keeps_its_id(tmp_path):
+    clients = blobs(3)
+    snapshot = stopped_run(tmp_path, clients, 2)
+    with pytest.raises(InvalidInputError, match="run_id"):
+        train(clients, Bundle(), resume=snapshot, run_id="another")
+
+
+@pytest.mark.parametrize("loss", ["logistic", "smooth_hinge"])
+def test_small_features_do_not_make_a_useless_model_certified(loss):
+    """Without a radius useful models are as large as features are small: bounds must reach them."""
+    X, y = make_classification(200, 5, random_state=0)
+    clients = np.arange(200) % 4
+    plain = FDRSVC(epsilon=0.0, loss=loss, tol=1e-3).fit(X, y, clients=clients)
+    small = FDRSVC(epsilon=0.0, loss=loss, tol=1e-3).fit(1e-6 * X, y, clients=clients)
+    assert small.objective_ == pytest.approx(plain.objective_, rel=5e-3)
+    assert small.bound_radius_ >= 10.0 * np.abs(small.coef_).sum()
+
+
+def test_a_client_that_never_answers_leaves_the_newest_model_without_an_objective():
+    class Gone(InProcess):
+        def exchange(self, broadcasts, deadline):
+            answers = list(super().exchange(broadcasts, deadline))
+            answers[0] = Failure(broadcasts[0].client_id, "gone", is_missing=True)
+            return answers
+
+    clients = blobs(4)
+    for method in (Bundle(), ADMM(rho=0.1)):
+        transport = Gone(problems(clients))
+        result = train(clients, method, transport=transport, quorum=3, max_rounds=10)
+        assert result.objective == np.inf
+        assert result.gap == np.inf
+        np.testing.assert_array_equal(result.model, result.newest)
+        assert result.model.any()
+
+
+def test_a_fault_in_the_last_evaluation_is_in_the_last_record():
+    class Late(InProcess):
+        def exchange(self, broadcasts, deadline):
+            answers = list(super().exchange(broadcasts, deadline))
+            if '"evaluation"' in broadcasts[0].algorithm:
+                answers[1] = Failure(broadcasts[1].client_id, "power cut")
+            return answers
+
+    clients = blobs(3)
+    result = train(clients, ADMM(), transport=Late(problems(clients)), max_rounds=3, tol=0.0)
+    assert "power cut" in result.history[-1].faults[-1]
+    assert "client-1" in result.history[-1].faults[-1]
+
+
+@pytest.mark.parametrize("missing", [None, float("nan")])
+def test_a_missing_label_in_a_list_is_not_a_client_called_nan(missing):
+    X, y = [[0.0], [1.0], [0.2], [0.9]], [0, 1, 0, 1]
+    with pytest.raises(InvalidInputError, match="clients"):
+        FDRSVC().fit(X, y, clients=["a", missing, "a", "b"])
+    with pytest.raises(InvalidInputError, match="y"):
+        FDRSVC().fit(X, ["a", missing, "a", "b"])
