@@ -18,7 +18,7 @@ import numpy as np
 from scipy import sparse
 
 from fdrsvm.ambiguity._kernels.flips import hinge_worst_case, label_worst_case
-from fdrsvm.ambiguity._kernels.worst import BoxWorstCase, box_worst_case
+from fdrsvm.ambiguity._kernels.worst import BoxWorstCase, box_worst_case, hinge_of_atoms
 from fdrsvm.ambiguity.ball import Support, WassersteinBall, check_inside
 from fdrsvm.ambiguity.cuts import Cut, intercept_slope
 from fdrsvm.errors import InvalidInputError, NumericalError, UnsupportedError
@@ -125,7 +125,7 @@ class RiskOracle:
         if self.ball.box is None:
             risk = self._from_flips(w, self._worst_flips(w, intercept))
         else:
-            risk = self._on_box(w, intercept)
+            risk = _risk_on_box(self.in_box(w, intercept))
         check_proof(risk.value, risk.proof)
         return risk
 
@@ -134,10 +134,6 @@ class RiskOracle:
             return cast(Array, w)
         return check_vector(w, "w", self.X.shape[1], "features")
 
-    def _on_box(self, w: Array, intercept: float) -> WorstCaseRisk:
-        value, proof, multiplier, subgradient, intercept_subgradient, *_ = self.in_box(w, intercept)
-        return WorstCaseRisk(value, subgradient, multiplier, intercept_subgradient, proof)
-
     def value(self, w: Any, intercept: float = 0.0) -> float:
         """The risk's value alone, checked against its proof; a little faster than a call."""
         w = self._clean(w)
@@ -145,26 +141,74 @@ class RiskOracle:
         if self.ball.box is None:
             found = self._worst_flips(w, intercept)
         else:
-            found = self._on_box(w, intercept)
+            found = _risk_on_box(self.in_box(w, intercept))
         check_proof(found.value, found.proof)
         return found.value
 
     def cut(self, w: Any, intercept: float = 0.0) -> tuple[WorstCaseRisk, Cut]:
         """Risk at ``w``, and the cut that touches it there; the slope's last entry is b's.
 
-        In the mode "paper" the cut lies below the paper's risk, which lies below the exact one.
+        In the mode "paper" the cut is of the hinge under the paper's worst distribution, [paper]:
+        it lies below the exact risk, and at ``w`` between the paper's risk and the exact one.
         """
         w = self._clean(w)
+        is_paper = isinstance(self.loss, Linear)
         if self.ball.box is None:
             flips = self._worst_flips(w, intercept)
             risk = self._from_flips(w, flips)
-            slope = np.append(flips.slope, intercept_slope(flips.intercept_slope))
-            cut = Cut(flips.constant, slope, flips.rest * self.loss.lipschitz)
+            followed = self._hinge_flips(w, intercept) if is_paper else flips
+            slope = np.append(followed.slope, intercept_slope(followed.intercept_slope))
+            cut = Cut(followed.constant, slope, followed.rest * self.loss.lipschitz)
         else:
-            risk = self._on_box(w, intercept)
-            cut = self._cut_on_box(risk, w, intercept)
+            found = self.in_box(w, intercept)
+            risk = _risk_on_box(found)
+            touched = self._hinge_on_box(w, intercept, found) if is_paper else risk
+            cut = self._cut_on_box(touched, w, intercept)
         check_proof(risk.value, risk.proof)
         return risk, cut
+
+    def _hinge_flips(self, w: Array, intercept: float) -> _Flips:
+        """The hinge, with labels flipped where the paper's adversary flips them."""
+        margins = self.y * (self.X @ w + intercept)
+        linear, ball = self.loss, self.ball
+        *_, rest, shares, _ = label_worst_case(
+            linear.value(margins),
+            linear.value(-margins),
+            linear.slope(margins),
+            linear.slope(-margins),
+            self.y,
+            self.mass,
+            ball.epsilon,
+            ball.kappa,
+            dual_norm(w, ball.norm),
+        )
+        kept = np.where(margins < 1.0, 1.0 - shares, 0.0)
+        flipped = np.where(margins > -1.0, shares, 0.0)
+        residual = self.mass * self.y * (flipped - kept)
+        constant = float(self.mass @ (kept + flipped))
+        nothing = np.nan  # no value is asked for
+        return _Flips(
+            nothing, nothing, nothing, rest, residual @ self.X, float(residual.sum()), constant
+        )
+
+    def _hinge_on_box(self, w: Array, intercept: float, found: BoxWorstCase) -> WorstCaseRisk:
+        """Mean and subgradient of the hinge under the distribution found."""
+        ball, box = self.ball, self.ball.box
+        assert box is not None
+        mean, slope, slope_b = hinge_of_atoms(
+            w,
+            intercept,
+            self.X,
+            self.y,
+            self.mass,
+            box.low,
+            box.high,
+            NORM_CODES[ball.norm],
+            found.shares,
+            found.labels,
+            found.steps,
+        )
+        return WorstCaseRisk(mean, slope, found.multiplier, slope_b, mean)
 
     def _cut_on_box(self, risk: WorstCaseRisk, w: Array, intercept: float) -> Cut:
         """The tangent, lowered by what rounding may have added to its constant."""
@@ -265,6 +309,11 @@ class RiskOracle:
             -np.inf if isinstance(self.loss, Linear) else 0.0,
             guesses,
         )
+
+
+def _risk_on_box(found: BoxWorstCase) -> WorstCaseRisk:
+    value, proof, multiplier, subgradient, intercept_subgradient, *_ = found
+    return WorstCaseRisk(value, subgradient, multiplier, intercept_subgradient, proof)
 
 
 def _is_clean(w: Any, size: int) -> bool:

@@ -216,3 +216,34 @@ def displaced_points(
                     target = np.nextafter(target, x)
                 points[start + k, p] = min(max(target, low[p]), high[p])
     return points
+
+
+@compiled
+def hinge_of_atoms(
+    w: Array,
+    intercept: float,
+    X: Array,
+    y: Array,
+    mass: Array,
+    low: Array,
+    high: Array,
+    norm: int,
+    shares: Array,
+    labels: Array,
+    steps: Array,
+) -> tuple[float, Array, float]:
+    """Mean of the hinge over a worst case's atoms, and its subgradient in w and b."""
+    mean, slope, slope_b = 0.0, np.zeros(w.size), 0.0
+    for end in range(2):
+        points = displaced_points(w, X, low, high, norm, labels[end], steps[end])
+        scores = points @ w
+        for n in range(y.size):
+            weight = mass[n] * (shares[n] if end == LOWER else 1.0 - shares[n])
+            label = labels[end, n] if labels[end, n] != 0.0 else y[n]
+            loss = 1.0 - label * (scores[n] + intercept)
+            if loss > 0.0 and weight > 0.0:
+                mean += weight * loss
+                slope_b -= weight * label
+                for p in range(w.size):
+                    slope[p] -= weight * label * points[n, p]
+    return mean, slope, slope_b
