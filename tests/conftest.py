@@ -13,6 +13,7 @@ KERNELS = {
     "datasets": ("maths",),
     "solvers": ("maths", "ambiguity/_kernels"),
     "federated": ("maths", "ambiguity/_kernels", "solvers/_kernels"),
+    "experiments": ("maths", "federated/_kernels"),
 }
 
 # Compilation makes first calls slow, so no deadline; derandomised, so that CI repeats itself.

@@ -1,0 +1,1 @@
+"""Compiled runs of the baselines. Arguments are clean; nothing is checked here."""

@@ -1,0 +1,106 @@
+"""The clients of one run in an experiment: their rows, their radii, and the baselines' batches."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+
+from fdrsvm.experiments.reproduction._kernels.baselines import Counts
+from fdrsvm.federated._kernels.local_steps import Batches
+from fdrsvm.federated.algorithms._batches import batch_size, epoch_order, step_batches
+from fdrsvm.maths.arrays import Array
+
+N_ROUNDS = 220  # the largest T of the paper
+N_LOCAL = 5  # epochs of FedAvg, steps of FedDRO, in a round
+BATCH_FRACTION = 0.2
+
+
+class Draws(NamedTuple):
+    """All batches of all rounds; see _kernels/baselines.py."""
+
+    batches: Batches
+    drawn: Counts
+    sizes: Counts
+
+
+@dataclass(frozen=True, eq=False)
+class Clients:
+    """Training rows, client below client.
+
+    Attributes
+    ----------
+    X, y : ndarray
+        All rows.
+    first : ndarray of shape (n_clients + 1,)
+        Where each client's rows begin, and where the last one's end.
+    counts : ndarray of shape (n_clients,)
+        N_g in the radius 1/(beta N_g). In cross-validation that of all rows, held out or not, as in
+        the authors' code.
+    seed : tuple of int
+        Of the batches. They do not depend on the method's parameters, so all share them.
+    """
+
+    X: Array
+    y: Array
+    first: Counts
+    counts: Array
+    seed: tuple[int, ...]
+
+    @property
+    def n_clients(self) -> int:
+        """G."""
+        return self.first.size - 1
+
+    def parts(self) -> list[tuple[Array, Array]]:
+        """X and y of each client."""
+        ends = zip(self.first[:-1], self.first[1:], strict=True)
+        return [(self.X[a:b], self.y[a:b]) for a, b in ends]
+
+    def radii(self, beta: float) -> Array:
+        """epsilon_g = 1/(beta N_g)."""
+        return 1.0 / (beta * self.counts)
+
+    @cached_property
+    def epochs(self) -> Draws:
+        """FedAvg's and FedProx's: every epoch passes over the client's rows in a new order."""
+        rngs, rows = self._generators(0), np.diff(self.first).tolist()
+        draws = [
+            epoch_order(rng, N_ROUNDS * N_LOCAL, n, BATCH_FRACTION)
+            for rng, n in zip(rngs, rows, strict=True)
+        ]
+        return self._joined(draws)
+
+    @cached_property
+    def steps(self) -> Draws:
+        """FedDRO's: every step has a new batch."""
+        rngs, rows = self._generators(1), np.diff(self.first).tolist()
+        draws = [
+            step_batches(rng, N_ROUNDS * N_LOCAL, n, BATCH_FRACTION)
+            for rng, n in zip(rngs, rows, strict=True)
+        ]
+        return self._joined(draws)
+
+    def _generators(self, purpose: int) -> list[np.random.Generator]:
+        sequence = np.random.SeedSequence((*self.seed, purpose))
+        return [np.random.default_rng(child) for child in sequence.spawn(self.n_clients)]
+
+    def _joined(self, draws: Sequence[Batches]) -> Draws:
+        sizes = [batch_size(int(n), BATCH_FRACTION) for n in np.diff(self.first)]
+        ends = np.cumsum([0, *(part.size for part in draws)])
+        return Draws(
+            np.concatenate([part.ravel() for part in draws]),
+            ends.astype(np.int64),
+            np.array(sizes, dtype=np.int64),
+        )
+
+
+def stack(parts: Sequence[tuple[Array, Array]], counts: Array, seed: tuple[int, ...]) -> Clients:
+    """Clients from the rows of each."""
+    first = np.cumsum([0, *(len(y) for _, y in parts)]).astype(np.int64)
+    X = np.ascontiguousarray(np.concatenate([X for X, _ in parts]))
+    y = np.concatenate([y for _, y in parts])
+    return Clients(X, y, first, counts, seed)

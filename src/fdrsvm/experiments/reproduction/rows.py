@@ -1,0 +1,86 @@
+"""Rows of results in CSV files that grow as results come: an interrupted run loses none."""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import io
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from fdrsvm.errors import InvalidInputError
+from fdrsvm.files import write_atomically
+
+Row = dict[str, str]
+
+
+def read_rows(path: Path) -> list[Row]:
+    """All whole rows of a CSV file, plain or ``.gz``; none if there is no file."""
+    if not path.exists():
+        return []
+    content = path.read_bytes()
+    if path.suffix == ".gz":
+        content = gzip.decompress(content)
+    return _parse(content)
+
+
+def _parse(content: bytes) -> list[Row]:
+    """A line without its end was torn off by an interruption, and is left out."""
+    whole = content[: content.rfind(b"\n") + 1].decode("utf-8")
+    reader = csv.DictReader(io.StringIO(whole, newline=""))
+    return [row for row in reader if None not in row and None not in row.values()]
+
+
+class RowFile:
+    """A file of rows with these columns.
+
+    Parameters
+    ----------
+    path : Path
+        Its folder is made if need be.
+    columns : sequence of str
+        An existing file must have the same.
+    """
+
+    def __init__(self, path: Path, columns: Sequence[str]) -> None:
+        self.path = path
+        self.columns = tuple(columns)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        content = path.read_bytes() if path.exists() else b""
+        end = content.rfind(b"\n") + 1
+        if end == 0:
+            path.write_bytes(self._lines([dict(zip(self.columns, self.columns, strict=True))]))
+            return
+        header = tuple(next(csv.reader([content[: content.index(b"\n")].decode("utf-8")])))
+        if header != self.columns:
+            raise InvalidInputError(
+                str(path),
+                f"must have the columns {', '.join(self.columns)}",
+                f"it has {', '.join(header)}: rows of another version; use another folder",
+            )
+        if end < len(content):  # or the next row would join the torn one
+            os.truncate(path, end)
+
+    def read(self) -> list[Row]:
+        """All rows."""
+        return read_rows(self.path)
+
+    def append(self, rows: Iterable[Mapping[str, Any]]) -> None:
+        """Adds rows in one write."""
+        with self.path.open("ab") as file:
+            file.write(self._lines(rows))
+            file.flush()
+            os.fsync(file.fileno())
+
+    def replace(self, rows: Iterable[Mapping[str, Any]]) -> None:
+        """Writes all rows anew."""
+        header = dict(zip(self.columns, self.columns, strict=True))
+        write_atomically(self.path, self._lines([header, *rows]))
+
+    def _lines(self, rows: Iterable[Mapping[str, Any]]) -> bytes:
+        text = io.StringIO(newline="")
+        writer = csv.DictWriter(text, self.columns, lineterminator="\n")
+        writer.writerows(rows)
+        return text.getvalue().encode("utf-8")
