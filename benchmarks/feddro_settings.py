@@ -1,11 +1,11 @@
-"""Which settings of FedDRO give the paper's figures on UKM and Rice?
+"""Settings of FedDRO that give the paper's figures on UKM and Rice.
 
     OMP_NUM_THREADS=1 python benchmarks/feddro_settings.py
 
-Two cells of table 1 cannot be had with the settings of the authors' scripts. This tries temperatures
-and momenta around them, on the splits of `fdrsvm reproduce table1`, and writes F-1 by repetition to
-benchmarks/results/feddro_settings.csv. Data: UCI's, from FDRSVM_DATA or the loader's cache. The
-temperature and the momentum are set by hand, the learning rate and T by cross-validation.
+Two cells of table 1 cannot be had with the settings of the authors' scripts. This tries
+temperatures and momenta around them, on the splits of `fdrsvm reproduce table1`, and writes F-1 by
+repetition to benchmarks/results/feddro_settings.csv. Data: UCI's, from FDRSVM_DATA or the loader's
+cache. The learning rate and T are tuned by cross-validation, as in the table.
 """
 
 from __future__ import annotations

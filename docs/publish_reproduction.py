@@ -33,6 +33,7 @@ def page_with_tables(text, tables):
 
 
 def publish(source):
+    """Everything that is kept of a run."""
     shutil.rmtree(KEPT, ignore_errors=True)
     (KEPT / "rows").mkdir(parents=True)
     for path in sorted((source / "rows").glob("*.csv")):

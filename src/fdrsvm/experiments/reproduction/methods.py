@@ -15,16 +15,15 @@ import numpy as np
 
 from fdrsvm.experiments.reproduction import trajectories
 from fdrsvm.experiments.reproduction.clients import N_ROUNDS, Clients
+from fdrsvm.experiments.reproduction.paper_values import BASELINES, CENTRAL, OURS
 from fdrsvm.experiments.reproduction.protocols import Protocol
+from fdrsvm.experiments.reproduction.summary import BUNDLE, METHODS
 from fdrsvm.maths.arrays import Array
 
 Parameters: TypeAlias = Mapping[str, float]
 
-CENTRAL, SM, ADMM, ADMM_SC = "Central DR-SVM", "SM", "ADMM", "ADMM-SC"
-FEDSGD, FEDAVG, FEDPROX, FEDDRO = "FedSGD", "FedAvg", "FedProx", "FedDRO (KL)"
-BUNDLE = "Bundle (FDR-SVM, certified)"
-METHODS = (CENTRAL, FEDSGD, FEDAVG, FEDPROX, FEDDRO, SM, ADMM, ADMM_SC, BUNDLE)
-BASELINES = (FEDSGD, FEDAVG, FEDPROX, FEDDRO)
+SM, ADMM, ADMM_SC = OURS
+FEDSGD, FEDAVG, FEDPROX, FEDDRO = BASELINES
 
 TAU_PER_RHO = 18.0  # the smallest that the paper's theorem allows with four equal clients
 _UCI_MARKS = (5, 10, 20, 60, 100, 140, 180, 220)
