@@ -1,0 +1,198 @@
+"""A SuperNode whose client processes start warm.
+
+Flower starts a new `flwr-clientapp` for every message, and most of a round goes by while it imports
+and loads machine code. Here that command is a few lines of Python which hand their arguments to a
+process that has everything loaded; it forks, and the child is an ordinary `flwr-clientapp` from
+there on. Where that process cannot be reached, the real command runs. Flower itself is left as it
+is but for one number: how long a SuperNode sleeps between two looks for messages, 3 s as built.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from types import FrameType, ModuleType
+from typing import Any
+
+COMMAND = "flwr-clientapp"
+SOCKET = "FDRSVM_WARM_SOCKET"
+POLL = "FDRSVM_POLL_SECONDS"
+
+_SHIM = """\
+#!{python} -IS
+import json, os, socket, sys
+try:
+    link = socket.socket(socket.AF_UNIX)
+    link.connect(os.environ["{socket}"])
+    link.sendall(json.dumps(sys.argv[1:]).encode() + b"\\n")
+    status = link.recv(1)
+except (OSError, KeyError):
+    os.execv("{real}", ["{real}", *sys.argv[1:]])
+sys.exit(status[0] if status else 1)
+"""
+_LONGEST_REQUEST = 1 << 16
+_LOOK = 0.2
+_END_AFTER = 10.0
+
+
+def supernode() -> None:
+    """Flower's own `flower-supernode`, which looks for messages every ``FDRSVM_POLL_SECONDS``."""
+    from flwr.supernode import start_client_internal
+    from flwr.supernode.cli import flower_supernode
+
+    vars(start_client_internal)["time"] = _Clock(float(os.environ[POLL]))
+    flower_supernode()
+
+
+class _Clock(ModuleType):
+    """The module ``time`` for one other module, in which nobody sleeps long."""
+
+    def __init__(self, longest: float) -> None:
+        super().__init__("time")
+        self._longest = longest
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(time, name)
+
+    def sleep(self, seconds: float) -> None:
+        time.sleep(min(seconds, self._longest))
+
+
+def run_warm(arguments: Sequence[str], environment: Mapping[str, str], *, poll: float) -> int:
+    """Run a SuperNode with these arguments until it ends; its exit code.
+
+    SIGTERM and SIGINT end the SuperNode, and with it this process and all that it started.
+    """
+    _load()
+    folder = Path(tempfile.mkdtemp(prefix="fdrsvm-"))  # short, and nobody else's
+    try:
+        with socket.socket(socket.AF_UNIX) as listener:
+            listener.bind(str(folder / "warm"))
+            listener.listen(16)
+            listener.settimeout(_LOOK)
+            variables = {
+                **environment,
+                SOCKET: str(folder / "warm"),
+                POLL: repr(poll),
+                "PATH": f"{_write_shim(folder)}{os.pathsep}{environment.get('PATH', '')}",
+            }
+            code = f"from {__name__} import supernode; supernode()"
+            command = [sys.executable, "-c", code, *arguments]
+            node = subprocess.Popen(command, env=variables)  # noqa: S603 - our own interpreter
+            return _Nursery(listener, node).run()
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _load() -> None:
+    """All that a client process needs, code compiled for this machine included."""
+    import flwr.supernode.cli  # noqa: F401
+
+    import fdrsvm.flower_app.client_app  # noqa: F401
+    from fdrsvm.federation.warm_up import warm_up
+
+    warm_up()
+
+
+def _write_shim(folder: Path) -> Path:
+    """A folder for PATH with our `flwr-clientapp`."""
+    bin_folder = folder / "bin"
+    bin_folder.mkdir()
+    shim = bin_folder / COMMAND
+    real = Path(sys.executable).with_name(COMMAND)
+    shim.write_text(_SHIM.format(python=sys.executable, socket=SOCKET, real=real))
+    shim.chmod(0o700)
+    return bin_folder
+
+
+class _Nursery:
+    """Forks a child for each request, and tells who asked how it ended."""
+
+    def __init__(self, listener: socket.socket, node: subprocess.Popen[bytes]) -> None:
+        self.listener = listener
+        self.node = node
+        self.children: dict[int, socket.socket] = {}
+        self.ends_at = float("inf")
+        for name in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(name, self._stop)
+
+    def run(self) -> int:
+        """Until the SuperNode has ended."""
+        while self.node.poll() is None:
+            with contextlib.suppress(TimeoutError, InterruptedError):
+                link, _ = self.listener.accept()
+                self._start(link)
+            self._reap()
+            if time.monotonic() > self.ends_at:
+                self.node.kill()
+        for pid in self.children:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGTERM)
+        return self.node.returncode
+
+    def _stop(self, number: int, frame: FrameType | None) -> None:  # noqa: ARG002
+        self.ends_at = min(self.ends_at, time.monotonic() + _END_AFTER)
+        self.node.terminate()
+
+    def _start(self, link: socket.socket) -> None:
+        link.settimeout(_LOOK)
+        try:
+            arguments = json.loads(_read_line(link))
+        except (OSError, ValueError):
+            link.close()
+            return
+        pid = os.fork()
+        if pid:
+            self.children[pid] = link
+            return
+        self.listener.close()
+        link.close()
+        _be_client_app(arguments)
+
+    def _reap(self) -> None:
+        for pid in list(self.children):
+            ended, status = os.waitpid(pid, os.WNOHANG)
+            if ended:
+                link = self.children.pop(pid)
+                with contextlib.suppress(OSError):
+                    link.sendall(bytes([os.waitstatus_to_exitcode(status) & 0xFF]))
+                link.close()
+
+
+def _read_line(link: socket.socket) -> bytes:
+    data = b""
+    while not data.endswith(b"\n") and len(data) < _LONGEST_REQUEST:
+        part = link.recv(_LONGEST_REQUEST)
+        if not part:
+            break
+        data += part
+    return data
+
+
+def _be_client_app(arguments: Sequence[str]) -> None:
+    """In the child: what `flwr-clientapp` does."""
+    from flwr.supernode.cli import flwr_clientapp
+
+    for name in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(name, signal.SIG_DFL)
+    sys.argv = [COMMAND, *arguments]
+    code = 1
+    try:
+        flwr_clientapp()
+        code = 0
+    except SystemExit as end:
+        code = end.code if isinstance(end.code, int) else 1
+    finally:
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(code)
