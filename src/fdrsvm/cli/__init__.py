@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from fdrsvm import __version__
+from fdrsvm.cli.federation import add_commands
 from fdrsvm.errors import FDRSVMError
 
 
@@ -55,6 +56,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     demo.add_argument("--seed", type=_seed, default=0, help="seed of splits and noise (0)")
     demo.set_defaults(run=_demo)
+    add_commands(commands)
     return parser
 
 

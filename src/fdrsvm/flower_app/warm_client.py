@@ -3,8 +3,9 @@
 Flower starts a new `flwr-clientapp` for every message, and most of a round goes by while it imports
 and loads machine code. Here that command is a few lines of Python which hand their arguments to a
 process that has everything loaded; it forks, and the child is an ordinary `flwr-clientapp` from
-there on. Where that process cannot be reached, the real command runs. Flower itself is left as it
-is but for one number: how long a SuperNode sleeps between two looks for messages, 3 s as built.
+there on, with two differences. It runs the app that is installed here and never code that came over
+the network: the server's bundle is not unpacked. And a SuperNode looks for messages several times a
+second, not every 3 s.
 """
 
 from __future__ import annotations
@@ -19,10 +20,13 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from types import FrameType, ModuleType
 from typing import Any
+
+from fdrsvm.errors import FDRSVMError
+from fdrsvm.federation.layout import ClientFolder
 
 COMMAND = "flwr-clientapp"
 SOCKET = "FDRSVM_WARM_SOCKET"
@@ -36,13 +40,14 @@ try:
     link.connect(os.environ["{socket}"])
     link.sendall(json.dumps(sys.argv[1:]).encode() + b"\\n")
     status = link.recv(1)
-except (OSError, KeyError):
-    os.execv("{real}", ["{real}", *sys.argv[1:]])
+except (OSError, KeyError) as error:
+    sys.exit(f"fdrsvm: the client's main process is gone ({{error}})")
 sys.exit(status[0] if status else 1)
 """
 _LONGEST_REQUEST = 1 << 16
 _LOOK = 0.2
 _END_AFTER = 10.0
+_TRIES, _PAUSE, _LONG = 5, 5.0, 60.0
 
 
 def supernode() -> None:
@@ -68,10 +73,20 @@ class _Clock(ModuleType):
         time.sleep(min(seconds, self._longest))
 
 
-def run_warm(arguments: Sequence[str], environment: Mapping[str, str], *, poll: float) -> int:
-    """Run a SuperNode with these arguments until it ends; its exit code.
+def check_plant(client: ClientFolder) -> str:
+    """One line about the data, or an error before anything is started."""
+    from fdrsvm.federation.plant import plant_from_config
+    from fdrsvm.federation.plant_data import read_plant
 
-    SIGTERM and SIGINT end the SuperNode, and with it this process and all that it started.
+    rows = read_plant(plant_from_config(client.node_config, {}))
+    return f"{client.client_id}: {len(rows.X)} rows, {rows.X.shape[1]} features, data as agreed"
+
+
+def run_warm(arguments: Sequence[str], *, poll: float) -> int:
+    """Run a SuperNode with these arguments until it is ended; its exit code.
+
+    SIGTERM and SIGINT end the SuperNode, and with it this process and all that it started. One that
+    ends by itself, since the server does not know its key (yet), is started again a few times.
     """
     _load()
     folder = Path(tempfile.mkdtemp(prefix="fdrsvm-"))  # short, and nobody else's
@@ -81,17 +96,34 @@ def run_warm(arguments: Sequence[str], environment: Mapping[str, str], *, poll: 
             listener.listen(16)
             listener.settimeout(_LOOK)
             variables = {
-                **environment,
+                **os.environ,
                 SOCKET: str(folder / "warm"),
                 POLL: repr(poll),
-                "PATH": f"{_write_shim(folder)}{os.pathsep}{environment.get('PATH', '')}",
+                "PATH": f"{_write_shim(folder)}{os.pathsep}{os.environ.get('PATH', '')}",
             }
-            code = f"from {__name__} import supernode; supernode()"
-            command = [sys.executable, "-c", code, *arguments]
-            node = subprocess.Popen(command, env=variables)  # noqa: S603 - our own interpreter
-            return _Nursery(listener, node).run()
+            return _keep_running(arguments, variables, listener)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
+
+
+def _keep_running(
+    arguments: Sequence[str], variables: dict[str, str], listener: socket.socket
+) -> int:
+    code = f"from {__name__} import supernode; supernode()"
+    command = [sys.executable, "-c", code, *arguments]
+    for _ in range(_TRIES):
+        began = time.monotonic()
+        node = subprocess.Popen(command, env=variables)  # noqa: S603 - our own interpreter
+        nursery = _Nursery(listener, node)
+        status = nursery.run()
+        if status == 0 or nursery.is_stopping or time.monotonic() - began > _LONG:
+            return status
+        time.sleep(_PAUSE)
+    raise FDRSVMError(
+        f"the node ended {_TRIES} times right after its start: most likely the server does not "
+        "know this plant's key (node.pub must stand in the server's folder nodes/, and the server "
+        "be started again after that); the lines above have Flower's own words"
+    )
 
 
 def _load() -> None:
@@ -104,13 +136,29 @@ def _load() -> None:
     warm_up()
 
 
+def _run_own_app_only() -> None:
+    """Nothing is unpacked or imported from a bundle; where Flower has changed, nothing runs."""
+    from flwr.supernode.runtime import run_clientapp
+
+    from fdrsvm.flower_app.client_app import app
+
+    replacements = {
+        "install_from_fab": lambda *_, **__: None,
+        "get_load_client_app_fn": lambda *_, **__: lambda *_, **__: app,
+    }
+    names = vars(run_clientapp)
+    unknown = sorted(set(replacements) - set(names))
+    if unknown:
+        raise FDRSVMError(f"this release of Flower lacks {', '.join(unknown)}; use flwr 1.41")
+    names.update(replacements)
+
+
 def _write_shim(folder: Path) -> Path:
     """A folder for PATH with our `flwr-clientapp`."""
     bin_folder = folder / "bin"
     bin_folder.mkdir()
     shim = bin_folder / COMMAND
-    real = Path(sys.executable).with_name(COMMAND)
-    shim.write_text(_SHIM.format(python=sys.executable, socket=SOCKET, real=real))
+    shim.write_text(_SHIM.format(python=sys.executable, socket=SOCKET))
     shim.chmod(0o700)
     return bin_folder
 
@@ -123,6 +171,7 @@ class _Nursery:
         self.node = node
         self.children: dict[int, socket.socket] = {}
         self.ends_at = float("inf")
+        self.is_stopping = False
         for name in (signal.SIGTERM, signal.SIGINT):
             signal.signal(name, self._stop)
 
@@ -141,6 +190,7 @@ class _Nursery:
         return self.node.returncode
 
     def _stop(self, number: int, frame: FrameType | None) -> None:  # noqa: ARG002
+        self.is_stopping = True
         self.ends_at = min(self.ends_at, time.monotonic() + _END_AFTER)
         self.node.terminate()
 
@@ -180,9 +230,10 @@ def _read_line(link: socket.socket) -> bytes:
 
 
 def _be_client_app(arguments: Sequence[str]) -> None:
-    """In the child: what `flwr-clientapp` does."""
+    """In the child: what `flwr-clientapp` does, with our own app whatever the server sent."""
     from flwr.supernode.cli import flwr_clientapp
 
+    _run_own_app_only()
     for name in (signal.SIGTERM, signal.SIGINT):
         signal.signal(name, signal.SIG_DFL)
     sys.argv = [COMMAND, *arguments]

@@ -89,6 +89,7 @@ class _Errand:
     sent_to: str = ""  # the node and when it last started, "" if it has to be sent (again)
     message_ids: set[str] = field(default_factory=set)
     losses: list[str] = field(default_factory=list)
+    ended: float = 0.0
 
 
 class FlowerTransport:
@@ -309,8 +310,11 @@ class FlowerTransport:
             answers.update(found)
             if not found:
                 time.sleep(min(self.poll, max(end - now, 0.0)))
+            for name in found:
+                errands[name].ended = time.monotonic()
         for name, errand in errands.items():
             if name not in answers:
+                errand.ended = time.monotonic()
                 answers[name] = Failure(name, _silence(errand, deadline), is_missing=True)
             self._record(errand, answers[name])
         self._absent = {
@@ -381,7 +385,7 @@ class FlowerTransport:
         else:
             data = encode(answer)
             event.update(bytes_up=len(data), sha256_up=hashlib.sha256(data).hexdigest())
-        event["seconds"] = round(time.monotonic() - errand.started, 3)
+        event["seconds"] = round(errand.ended - errand.started, 3)
         event["losses"] = errand.losses
         self._tell(event)
 
