@@ -155,7 +155,8 @@ def _server(arguments: argparse.Namespace) -> int:
         from fdrsvm.flower_app.server_process import run_server
     except ModuleNotFoundError as error:
         raise _no_flower(error) from None
-    return run_server(ServerFolder.read(arguments.folder))
+    run_server(ServerFolder.read(arguments.folder))
+    return 0
 
 
 def _client(arguments: argparse.Namespace) -> int:

@@ -1,11 +1,10 @@
-"""A SuperLink that knows its plants: started, watched, and told whose keys to let in."""
+"""A SuperLink that knows its plants: this process becomes it, another one registers their keys."""
 
 from __future__ import annotations
 
-import signal
-import subprocess
+import os
+import sys
 import time
-from types import FrameType
 
 from fdrsvm.errors import FDRSVMError
 from fdrsvm.federation.engine import (
@@ -18,39 +17,38 @@ from fdrsvm.federation.layout import ServerFolder
 
 _START_SECONDS = 120.0
 _LOOK = 0.2
-_END_AFTER = 20.0
 
 
-def run_server(server: ServerFolder) -> int:
-    """Run a SuperLink until it ends or SIGTERM or SIGINT comes; its exit code."""
+def run_server(server: ServerFolder) -> None:
+    """Become a SuperLink, so that whoever ends this process ends the server and nothing is left."""
     command, variables = superlink_command(server), environment(server.flower_home)
-    link = subprocess.Popen(command, env=variables)  # noqa: S603 - our own interpreter's folder
+    sys.stdout.flush()
+    _register_aside(server)
+    os.execve(command[0], command, variables)  # noqa: S606 - our own interpreter's folder
 
-    def stop(number: int, frame: FrameType | None) -> None:  # noqa: ARG001
-        link.terminate()
 
-    for name in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(name, stop)
+def _register_aside(server: ServerFolder) -> None:
+    """In a grandchild, which nobody has to wait for."""
+    child = os.fork()
+    if child:
+        os.waitpid(child, 0)
+        return
+    if os.fork():
+        os._exit(0)
     try:
-        _wait_until_healthy(server, link)
-        register_nodes(server)
-        return link.wait()
-    except BaseException:
-        link.terminate()
-        try:
-            link.wait(_END_AFTER)
-        except subprocess.TimeoutExpired:
-            link.kill()
-        if link.returncode == 0:
-            return 0  # it was asked to end while it started
-        raise
+        _register(server)
+    except FDRSVMError as error:
+        os.write(2, f"fdrsvm: plants cannot connect, their keys are not known: {error}\n".encode())
+    finally:
+        os._exit(0)
 
 
-def _wait_until_healthy(server: ServerFolder, link: subprocess.Popen[bytes]) -> None:
+def _register(server: ServerFolder) -> None:
     end = time.monotonic() + _START_SECONDS
     while not is_healthy(server):
-        if link.poll() is not None:
-            raise FDRSVMError(f"the server ended with code {link.returncode}; its log says why")
         if time.monotonic() > end:
             raise FDRSVMError(f"the server did not answer within {_START_SECONDS:g} s")
         time.sleep(_LOOK)
+    new = register_nodes(server)
+    if new:
+        os.write(1, f"fdrsvm: may connect from now on: {', '.join(new)}\n".encode())

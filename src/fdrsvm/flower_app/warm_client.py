@@ -19,6 +19,7 @@ import socket
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -55,8 +56,16 @@ def supernode() -> None:
     from flwr.supernode import start_client_internal
     from flwr.supernode.cli import flower_supernode
 
+    threading.Thread(target=_end_with, args=(os.getppid(),), daemon=True).start()
     vars(start_client_internal)["time"] = _Clock(float(os.environ[POLL]))
     flower_supernode()
+
+
+def _end_with(parent: int) -> None:
+    """Nobody can start client processes without the parent, so a node must not outlive it."""
+    while os.getppid() == parent:
+        time.sleep(_LOOK)
+    os.kill(os.getpid(), signal.SIGTERM)
 
 
 class _Clock(ModuleType):
