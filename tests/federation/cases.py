@@ -31,7 +31,9 @@ def write_csv(path, X, y, names=None):
     with path.open("w", newline="", encoding="utf-8") as file:
         writer = csv.writer(file)
         writer.writerow([*names, "label"])
-        writer.writerows([*map(repr, map(float, row)), label] for row, label in zip(X, y, strict=True))
+        writer.writerows(
+            [*map(repr, map(float, row)), label] for row, label in zip(X, y, strict=True)
+        )
     return path
 
 

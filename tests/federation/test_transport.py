@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from flwr.app import ConfigRecord, RecordDict
 
-from fdrsvm import ClientError, CorruptDataError, FDRSVC, FedSVC, InvalidInputError, QuorumError
+from fdrsvm import FDRSVC, ClientError, CorruptDataError, FedSVC, InvalidInputError, QuorumError
 from fdrsvm.federated.joining import (
     Introduction,
     Request,
@@ -182,7 +182,7 @@ def test_a_silent_node_stops_the_run_at_its_deadline_and_is_named(files, tmp_pat
         lambda node, request: "silent" if node == 102 and request.kind == "round" else None,
     )
     start = time.monotonic()
-    with pytest.raises(QuorumError, match="plant-2: no answer within 0.5 s"):
+    with pytest.raises(QuorumError, match=r"plant-2: no answer within 0.5 s"):
         run(grid, tmp_path, deadline=0.5)
     assert time.monotonic() - start < 30.0
     last = events(tmp_path)[-1]
@@ -196,9 +196,7 @@ def test_with_a_quorum_the_round_ends_at_its_deadline(files, tmp_path):
     def trouble(node, request):
         return "silent" if node == 102 and request.kind == "round" and next(rounds) < 2 else None
 
-    result = run(
-        Grid(nodes_of(files, tmp_path), trouble), tmp_path, deadline=0.3, quorum=2
-    )
+    result = run(Grid(nodes_of(files, tmp_path), trouble), tmp_path, deadline=0.3, quorum=2)
     assert [record.n_answers for record in result.history[:3]] == [2, 2, 3]
     assert "plant-2" in result.history[0].faults[0]
     assert result.gap <= 1e-4  # of all three: the certificate covers the whole federation
@@ -240,7 +238,7 @@ def test_a_client_that_raises_is_named_and_the_policy_applied(files, tmp_path):
         return respond(request, honest)
 
     nodes[101] = moody
-    with pytest.raises(ClientError, match="client 'plant-1', round 2: .*out of order"):
+    with pytest.raises(ClientError, match=r"client 'plant-1', round 2: .*out of order"):
         run(Grid(nodes), tmp_path)
     calls = iter(range(100))
     result = run(Grid(nodes), tmp_path, output="drop", quorum=2, **{"on-fault": "drop"})
@@ -275,7 +273,7 @@ def test_a_resume_without_a_checkpoint_starts_anew(files, tmp_path):
 def test_two_nodes_with_one_client_id_are_both_named(files, tmp_path):
     nodes = nodes_of(files, tmp_path)
     nodes[555] = nodes[100]
-    with pytest.raises(InvalidInputError, match="'plant-0'.*nodes 100 and 555.*stop one"):
+    with pytest.raises(InvalidInputError, match=r"'plant-0'.*nodes 100 and 555.*stop one"):
         run(Grid(nodes), tmp_path)
 
 
@@ -308,7 +306,7 @@ def test_a_client_of_another_release_is_named_with_the_remedy(files, tmp_path):
     nodes[101] = lambda request: respond(
         Request(request.kind, "9.9", request.task, request.payload), honest
     )
-    with pytest.raises(ClientError, match="'plant-1'.*one release.*the server has 9.9"):
+    with pytest.raises(ClientError, match=r"'plant-1'.*one release.*the server has 9.9"):
         run(Grid(nodes), tmp_path)
 
 
@@ -330,7 +328,7 @@ def test_a_client_whose_columns_differ_is_named(change, reason, files, tmp_path)
 
 def test_a_data_file_that_went_missing_is_named(files, tmp_path):
     files["plant-1"].unlink()
-    with pytest.raises(ClientError, match="'plant-1'.*data: must be a file.*plant-1.csv"):
+    with pytest.raises(ClientError, match=r"'plant-1'.*data: must be a file.*plant-1.csv"):
         run(Grid(nodes_of(files, tmp_path)), tmp_path)
 
 
@@ -338,7 +336,7 @@ def test_data_that_change_during_a_run_are_a_fault(files, tmp_path):
     def trouble(node, request):
         if len(grid.pushed) == 10:
             files["plant-2"].write_text(files["plant-2"].read_text().replace("healthy", "worn", 1))
-        return None
+        return
 
     grid = Grid(nodes_of(files, tmp_path), trouble)
     with pytest.raises(ClientError, match="'plant-2', round 3: data: must not change during a run"):

@@ -21,6 +21,7 @@ from fdrsvm.files import write_atomically
 _PATIENCE = 20.0
 _LOOK = 0.2
 _PROC = Path("/proc/self/stat")
+_CHILDREN: dict[int, subprocess.Popen[bytes]] = {}  # what ended must be waited for by its parent
 
 
 @dataclass(frozen=True)
@@ -49,6 +50,7 @@ def start(name: str, command: Sequence[str], log: Path, variables: Mapping[str, 
             env=dict(variables),
             start_new_session=True,
         )
+    _CHILDREN[process.pid] = process
     return Started(name, process.pid, _started_at(process.pid))
 
 
@@ -107,8 +109,8 @@ def _all_end(processes: Sequence[Started], seconds: float) -> bool:
     end = time.monotonic() + seconds
     while any(one.is_alive for one in processes):
         for one in processes:
-            with contextlib.suppress(ChildProcessError):
-                os.waitpid(one.pid, os.WNOHANG)
+            if one.pid in _CHILDREN and _CHILDREN[one.pid].poll() is not None:
+                del _CHILDREN[one.pid]
         if time.monotonic() > end:
             return False
         time.sleep(_LOOK)

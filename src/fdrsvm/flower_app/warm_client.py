@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import logging
 import os
 import shutil
 import signal
@@ -48,7 +49,9 @@ sys.exit(status[0] if status else 1)
 _LONGEST_REQUEST = 1 << 16
 _LOOK = 0.2
 _END_AFTER = 10.0
-_TRIES, _PAUSE, _LONG = 5, 5.0, 60.0
+# A node that was killed counts as connected for a minute, and cannot connect again before.
+_GIVE_UP, _PAUSE, _LONG = 150.0, 5.0, 60.0
+_LOG = logging.getLogger("fdrsvm")
 
 
 def supernode() -> None:
@@ -120,18 +123,26 @@ def _keep_running(
 ) -> int:
     code = f"from {__name__} import supernode; supernode()"
     command = [sys.executable, "-c", code, *arguments]
-    for _ in range(_TRIES):
+    first = time.monotonic()
+    while True:
         began = time.monotonic()
         node = subprocess.Popen(command, env=variables)  # noqa: S603 - our own interpreter
         nursery = _Nursery(listener, node)
         status = nursery.run()
-        if status == 0 or nursery.is_stopping or time.monotonic() - began > _LONG:
+        now = time.monotonic()
+        if status == 0 or nursery.is_stopping or now - began > _LONG:
             return status
+        if now - first > _GIVE_UP:
+            break
+        _LOG.warning(
+            "the server did not let this node in: its last connection has not ended yet (that takes"
+            " up to a minute), or its key is not known; trying again"
+        )
         time.sleep(_PAUSE)
     raise FDRSVMError(
-        f"the node ended {_TRIES} times right after its start: most likely the server does not "
-        "know this plant's key (node.pub must stand in the server's folder nodes/, and the server "
-        "be started again after that); the lines above have Flower's own words"
+        f"the server has not let this node in for {_GIVE_UP:g} s: most likely it does not know the "
+        "plant's key (node.pub must stand in the server's folder nodes/, and the server be started "
+        "again after that); the lines above have Flower's own words"
     )
 
 
