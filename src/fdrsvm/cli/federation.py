@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import os
 import tomllib
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -31,16 +31,11 @@ def add_commands(commands: Any) -> None:
         ("resume", "go on from the last checkpoint of a run"),
     ):
         run = _add(verbs, name, help_, _run)
-        run.add_argument("--output", type=Path, required=True, help="folder for the results")
-        run.add_argument(
-            "--set",
-            action="append",
-            default=[],
-            metavar="NAME=VALUE",
-            help="a setting, such as tol=1e-5 or algorithm=admm; may be repeated",
-        )
-        run.add_argument("--timeout", type=float, default=None, help="stop after so many seconds")
+        _add_run_options(run)
         run.set_defaults(resume=name == "resume")
+    simulate = _add(verbs, "simulate", "train with simulated plants, a CSV each", _simulate)
+    simulate.epilog = "the folder is that of the CSV files; no `init` is needed"
+    _add_run_options(simulate)
     server = commands.add_parser("server", help="run a federation's server until it is ended")
     server.add_argument("folder", type=Path, help="the server's folder, from `federation init`")
     server.set_defaults(run=_server)
@@ -59,6 +54,18 @@ def _add(
     parser.add_argument("folder", type=Path, help="the federation's folder")
     parser.set_defaults(run=run)
     return parser
+
+
+def _add_run_options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--output", type=Path, required=True, help="folder for the results")
+    parser.add_argument(
+        "--set",
+        action="append",
+        default=[],
+        metavar="NAME=VALUE",
+        help="a setting, such as tol=1e-5 or algorithm=admm; may be repeated",
+    )
+    parser.add_argument("--timeout", type=float, default=None, help="stop after so many seconds")
 
 
 def _add_init(verbs: Any) -> None:
@@ -140,11 +147,28 @@ def _run(arguments: argparse.Namespace) -> int:
         timeout=arguments.timeout,
         tell=_say,
     )
-    print(
+    return _say_end(end, arguments.output)
+
+
+def _simulate(arguments: argparse.Namespace) -> int:
+    from fdrsvm.federation.simulation import simulate
+
+    end = simulate(
+        arguments.folder,
+        arguments.output,
+        dict(_setting(text) for text in arguments.set),
+        timeout=arguments.timeout,
+        tell=_say,
+    )
+    return _say_end(end, arguments.output)
+
+
+def _say_end(end: Mapping[str, Any], output: Path) -> int:
+    _say(
         f"{end['reason']} after {end['rounds']} rounds: worst-case risk {end['objective']:.6g}, "
         f"certified gap {end['gap']:.1e}"
     )
-    print(f"Model: {arguments.output / 'model.safetensors'}")
+    _say(f"Model: {output / 'model.safetensors'}")
     return 0
 
 

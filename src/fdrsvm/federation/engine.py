@@ -53,9 +53,19 @@ def superlink_command(server: ServerFolder) -> list[str]:
     ]
 
 
+def simulation_command(server: ServerFolder) -> list[str]:
+    """A SuperLink whose nodes are simulated, for this machine only."""
+    return [
+        _found("flower-superlink"),
+        *("--host", server.host, "--port", str(server.port)),
+        "--insecure",
+        "--simulation",
+        "--disable-runtime-dependency-installation",
+    ]
+
+
 def supernode_arguments(client: ClientFolder) -> list[str]:
     """Of a SuperNode that checks the server's certificate and shows its own key."""
-    config = " ".join(f"{key}={toml_value(value)}" for key, value in client.node_config.items())
     return [
         *("--superlink", client.server, "--port", str(client.runtime_port)),
         *("--root-certificates", str(client.path / "ca.crt")),
@@ -63,7 +73,7 @@ def supernode_arguments(client: ClientFolder) -> list[str]:
         *("--ssl-ca-certfile", str(client.path / "ca.crt")),
         *("--ssl-certfile", str(client.path / "inside.pem")),
         *("--ssl-keyfile", str(client.path / "inside.key")),
-        *("--node-config", config),
+        *("--node-config", _pairs(client.node_config)),
     ]
 
 
@@ -159,12 +169,14 @@ def _node_names(server: ServerFolder) -> dict[str, str]:
     return found
 
 
-def start_run(server: ServerFolder, config: Mapping[str, Any]) -> str:
-    """Hand a run to the server; Flower's number of it."""
-    text = " ".join(f"{key}={toml_value(value)}" for key, value in config.items())
-    arguments = ["run", str(server.app), CONNECTION]
-    answer = flwr(server, *arguments, *(("--run-config", text) if text else ()))
-    return str(answer["run-id"])
+def start_run(
+    server: ServerFolder, config: Mapping[str, Any], simulated: Mapping[str, Any] | None = None
+) -> str:
+    """Hand a run to the server; Flower's number of it. ``simulated`` is the simulation's form."""
+    arguments = ["run", str(server.app), CONNECTION, "--run-config", _pairs(config)]
+    if simulated:
+        arguments += ["--federation-config", _pairs(simulated)]
+    return str(flwr(server, *arguments)["run-id"])
 
 
 def run_status(server: ServerFolder, run_id: str) -> str:
@@ -177,6 +189,11 @@ def run_status(server: ServerFolder, run_id: str) -> str:
 def stop_run(server: ServerFolder, run_id: str) -> None:
     """End a run."""
     flwr(server, "stop", run_id, CONNECTION)
+
+
+def _pairs(values: Mapping[str, Any]) -> str:
+    """As Flower's options take settings."""
+    return " ".join(f"{key}={toml_value(value)}" for key, value in values.items())
 
 
 def _found(command: str) -> str:

@@ -50,17 +50,18 @@ def run(
         If the run failed, with the reason that the audit log has.
     """
     output = output.expanduser().resolve()
-    _check_output(output, resume)
+    check_output(output, resume)
     settings = {**config, "output": str(output), "resume": resume}
     RunSettings.from_config(settings)  # errors before anything is started
     seen = sum(1 for _ in read_audit(output / AUDIT))
     number = start_run(server, settings)
     tell(f"run {number} started; audit log in {output / AUDIT}")
     end = None if timeout is None else time.monotonic() + timeout
-    return _follow(server, number, output, seen, end, tell)
+    return follow(server, number, output, seen, end, tell)
 
 
-def _check_output(output: Path, resume: bool) -> None:
+def check_output(output: Path, resume: bool) -> None:
+    """A new run needs a folder without one, and a resumed run one with it."""
     if resume and not (output / CHECKPOINTS).is_dir():
         raise InvalidInputError("output", "must be the folder of a run", f"{output} is not")
     if not resume and ((output / MODEL).exists() or (output / CHECKPOINTS).exists()):
@@ -69,7 +70,7 @@ def _check_output(output: Path, resume: bool) -> None:
         )
 
 
-def _follow(
+def follow(
     server: ServerFolder,
     number: str,
     output: Path,
@@ -77,6 +78,7 @@ def _follow(
     end: float | None,
     tell: Callable[[str], None],
 ) -> dict[str, Any]:
+    """Tell what the audit log says beyond its first ``seen`` events, until the run has ended."""
     heard = time.monotonic()
     while True:
         events = list(read_audit(output / AUDIT))[seen:]
