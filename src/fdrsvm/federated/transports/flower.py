@@ -332,7 +332,7 @@ class FlowerTransport:
         for name, errand in waiting.items():
             node_id = self._node_of[name]
             there = f"{node_id} {nodes[node_id]}" if node_id in nodes else ""
-            patience = self.resend_after * 2.0 ** len(errand.message_ids)
+            patience = self.resend_after * 2.0 ** max(len(errand.message_ids) - 1, 0)
             overdue = now - errand.sent_at > patience
             if not there or (errand.sent_to == there and not overdue):
                 continue
