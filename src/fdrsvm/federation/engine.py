@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import socket
@@ -134,23 +135,31 @@ def flwr(server: ServerFolder, *arguments: str) -> dict[str, Any]:
 
 
 def register_nodes(server: ServerFolder) -> list[str]:
-    """Let the nodes in whose public keys stand in the server's folder; the names of new ones."""
-    listed, known = _node_list(server), _node_names(server)
-    present = {name: node for name, node in known.items() if node in listed}
-    new = [path for path in server.public_keys if path.stem not in present]
-    for path in new:
-        answer = flwr(server, "supernode", "register", str(path), CONNECTION, "--name", path.stem)
-        present[path.stem] = str(answer["node-id"])
-        # After each: Flower does not tell names, and takes no key twice.
-        text = json.dumps(present, indent=2, sort_keys=True)
-        write_atomically(server.flower_home / _NODES, text.encode() + b"\n")
-    return [path.stem for path in new]
+    """Let in the nodes whose public keys stand in the server's folder, and no others.
+
+    A key that was taken out of the folder, or replaced, is let in no more. Returns the names of new
+    ones.
+    """
+    keys = {path.stem: path for path in server.public_keys}
+    digests = {name: hashlib.sha256(path.read_bytes()).hexdigest() for name, path in keys.items()}
+    listed, known = _node_list(server), _known_nodes(server)
+    known = {name: entry for name, entry in known.items() if entry["node"] in listed}
+    for name in [name for name in known if digests.get(name) != known[name]["sha256"]]:
+        flwr(server, "supernode", "unregister", known.pop(name)["node"], CONNECTION)
+        _keep_known(server, known)
+    new = sorted(set(keys) - set(known))
+    for name in new:
+        path = str(keys[name])
+        answer = flwr(server, "supernode", "register", path, CONNECTION, "--name", name)
+        known[name] = {"node": str(answer["node-id"]), "sha256": digests[name]}
+        _keep_known(server, known)
+    return new
 
 
 def node_status(server: ServerFolder) -> dict[str, str]:
     """By name: "online", "offline" or "registered"."""
     listed = _node_list(server)
-    names = {node: name for name, node in _node_names(server).items()}
+    names = {entry["node"]: name for name, entry in _known_nodes(server).items()}
     return {names.get(node, node): status for node, status in listed.items()}
 
 
@@ -160,13 +169,18 @@ def _node_list(server: ServerFolder) -> dict[str, str]:
     return {str(node["node-id"]): str(node["status"]) for node in nodes}
 
 
-def _node_names(server: ServerFolder) -> dict[str, str]:
-    """Flower's number of the node by name, as far as this folder has registered them."""
+def _known_nodes(server: ServerFolder) -> dict[str, dict[str, str]]:
+    """By name: Flower's number of the node and its key's SHA-256. Flower does not tell names."""
     try:
-        found: dict[str, str] = json.loads((server.flower_home / _NODES).read_text())
+        found: dict[str, dict[str, str]] = json.loads((server.flower_home / _NODES).read_text())
     except (FileNotFoundError, ValueError):
         return {}
     return found
+
+
+def _keep_known(server: ServerFolder, known: Mapping[str, Mapping[str, str]]) -> None:
+    text = json.dumps(known, indent=2, sort_keys=True)
+    write_atomically(server.flower_home / _NODES, text.encode() + b"\n")
 
 
 def start_run(

@@ -168,5 +168,5 @@ and is deleted here.
     fdrsvm federation resume . --output run-1    # after a crash: goes on from the last checkpoint
 
 Plants connect to {address}:{port}; that port must be open to them, and to nobody else. A new plant:
-put its public key into nodes/ and start the server again.
+put its public key into nodes/ and start the server again. A plant that leaves: take it out.
 """

@@ -46,6 +46,19 @@ except (OSError, KeyError) as error:
     sys.exit(f"fdrsvm: the client's main process is gone ({{error}})")
 sys.exit(status[0] if status else 1)
 """
+_REFUSAL = """\
+#!{python} -IS
+import sys
+sys.exit("fdrsvm: this plant takes part in FDR-SVM runs only; {command} was refused")
+"""
+# Whatever else Flower can start: it would run code that the server sent.
+_REFUSED = (
+    "flwr-agentapp",
+    "flwr-connector",
+    "flwr-model",
+    "flwr-serverapp",
+    "flwr-simulation",
+)
 _LONGEST_REQUEST = 1 << 16
 _LOOK = 0.2
 _END_AFTER = 10.0
@@ -111,7 +124,7 @@ def run_warm(arguments: Sequence[str], *, poll: float) -> int:
                 **os.environ,
                 SOCKET: str(folder / "warm"),
                 POLL: repr(poll),
-                "PATH": f"{_write_shim(folder)}{os.pathsep}{os.environ.get('PATH', '')}",
+                "PATH": f"{_write_shims(folder)}{os.pathsep}{os.environ.get('PATH', '')}",
             }
             return _keep_running(arguments, variables, listener)
     finally:
@@ -139,6 +152,8 @@ def _keep_running(
             " up to a minute), or its key is not known; trying again"
         )
         time.sleep(_PAUSE)
+        if nursery.is_stopping:
+            return 0
     raise FDRSVMError(
         f"the server has not let this node in for {_GIVE_UP:g} s: most likely it does not know the "
         "plant's key (node.pub must stand in the server's folder nodes/, and the server be started "
@@ -173,13 +188,15 @@ def _run_own_app_only() -> None:
     names.update(replacements)
 
 
-def _write_shim(folder: Path) -> Path:
-    """A folder for PATH with our `flwr-clientapp`."""
+def _write_shims(folder: Path) -> Path:
+    """A folder for PATH with our `flwr-clientapp`, and a refusal in place of all other apps."""
     bin_folder = folder / "bin"
     bin_folder.mkdir()
-    shim = bin_folder / COMMAND
-    shim.write_text(_SHIM.format(python=sys.executable, socket=SOCKET))
-    shim.chmod(0o700)
+    for name in (COMMAND, *_REFUSED):
+        shim = bin_folder / name
+        text = _SHIM if name == COMMAND else _REFUSAL
+        shim.write_text(text.format(python=sys.executable, socket=SOCKET, command=name))
+        shim.chmod(0o700)
     return bin_folder
 
 
