@@ -9,7 +9,9 @@ import sys
 import pytest
 
 from fdrsvm import FDRSVC, FDRSVMError
+from fdrsvm.federation.engine import flwr
 from fdrsvm.federation.founding import init
+from fdrsvm.federation.layout import CONNECTION
 from fdrsvm.federation.processes import _ps
 from fdrsvm.federation.trial import status
 from tests.federation.cases import fingerprint, in_process, write_plants
@@ -199,6 +201,65 @@ def test_a_client_without_its_data_does_not_start(live, tmp_path):
     assert done.returncode == 1
     assert "data: must be a file that the node can read" in done.stderr
     assert len(done.stderr.splitlines()) == 1
+
+
+FOREIGN = {
+    "pyproject.toml": """
+[project]
+name = "foreign"
+version = "1.0.0"
+description = ""
+license = "MIT"
+dependencies = []
+[tool.flwr.app]
+publisher = "somebody"
+[tool.flwr.app.components]
+serverapp = "foreign.server:app"
+clientapp = "foreign.client:app"
+[tool.flwr.app.config]
+where = ""
+""",
+    "foreign/__init__.py": "",
+    "foreign/client.py": """
+from pathlib import Path
+from flwr.clientapp import ClientApp
+Path(__file__).with_name("was-here").touch()
+app = ClientApp()
+@app.train()
+def train(message, context):
+    Path(context.run_config["where"], "was-here").touch()
+""",
+    "foreign/server.py": """
+from pathlib import Path
+from flwr.app import ConfigRecord, Message, RecordDict
+from flwr.serverapp import ServerApp
+app = ServerApp()
+@app.main()
+def main(grid, context):
+    record = RecordDict({"order": ConfigRecord({"do": "run my code"})})
+    messages = [Message(record, node, "train") for node in grid.get_node_ids()]
+    replies = grid.send_and_receive(messages, timeout=120)
+    lines = [str(dict(reply.content.config_records["fdrsvm"])) for reply in replies]
+    Path(context.run_config["where"], "replies").write_text("\\n".join(lines))
+""",
+}
+
+
+@pytest.mark.federation
+def test_code_of_a_foreign_app_does_not_run_at_a_plant(live, tmp_path):
+    for name, text in FOREIGN.items():
+        path = tmp_path / "app" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    arguments = ("run", str(tmp_path / "app"), CONNECTION, "--run-config", f'where="{tmp_path}"')
+    flwr(live.server, *arguments)
+    wait_until(lambda: (tmp_path / "replies").exists(), LONG)
+    replies = (tmp_path / "replies").read_text().splitlines()
+    assert len(replies) == 3
+    assert all("its record has the fields []" in reply for reply in replies)
+    assert not (tmp_path / "was-here").exists()
+    assert not list((live.folder / "plants").rglob("was-here"))
+    assert not list((live.folder / "plants").rglob("foreign*"))
 
 
 def client(folder):

@@ -57,7 +57,11 @@ def run(
     number = start_run(server, settings)
     tell(f"run {number} started; audit log in {output / AUDIT}")
     end = None if timeout is None else time.monotonic() + timeout
-    return follow(server, number, output, seen, end, tell)
+    try:
+        return follow(server, number, output, seen, end, tell)
+    except KeyboardInterrupt:
+        stop_run(server, number)
+        raise FDRSVMError("the run was stopped; `fdrsvm federation resume` goes on") from None
 
 
 def check_output(output: Path, resume: bool) -> None:
