@@ -79,10 +79,15 @@ class Grid:
         self.random = random.Random(seed)
         self.replies = {}
         self.pushed = []
+        self.key_names = {}
 
     def get_nodes(self):
         return [
-            SimpleNamespace(node_id=node, last_activated_at=self.starts[node])
+            SimpleNamespace(
+                node_id=node,
+                last_activated_at=self.starts[node],
+                name=self.key_names.get(node, ""),
+            )
             for node in self.nodes
         ]
 

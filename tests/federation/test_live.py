@@ -12,7 +12,7 @@ from fdrsvm import FDRSVC, FDRSVMError
 from fdrsvm.federation.engine import flwr
 from fdrsvm.federation.founding import init
 from fdrsvm.federation.layout import CONNECTION
-from fdrsvm.federation.processes import _ps
+from fdrsvm.federation.processes import _ps, stop
 from fdrsvm.federation.trial import status
 from tests.federation.cases import fingerprint, in_process, write_plants
 from tests.federation.live import LONG, Live, free_ports, wait_until
@@ -201,6 +201,28 @@ def test_a_client_without_its_data_does_not_start(live, tmp_path):
     assert done.returncode == 1
     assert "data: must be a file that the node can read" in done.stderr
     assert len(done.stderr.splitlines()) == 1
+
+
+@pytest.mark.federation
+def test_a_plant_that_takes_the_name_of_another_is_found_out(live):
+    path = live.folder / "plants" / "plant-1" / "client.toml"
+    own = path.read_text()
+    path.write_text(own.replace('client-id = "plant-1"', 'client-id = "plant-0"'))
+    try:
+        restart_gently(live, "plant-1")
+        running = live.start("impostor", join_deadline=20.0, **ROUNDS)
+        assert running.end() is None
+        assert "client 'plant-1'" in str(running.error)
+        assert "it calls itself 'plant-0'" in str(running.error)
+    finally:
+        path.write_text(own)
+        restart_gently(live, "plant-1")
+
+
+def restart_gently(live, name):
+    stop([live.family(name)[0]])
+    live.restart(name)
+    live.wait_online(name)
 
 
 FOREIGN = {

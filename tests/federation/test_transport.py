@@ -277,6 +277,13 @@ def test_two_nodes_with_one_client_id_are_both_named(files, tmp_path):
         run(Grid(nodes), tmp_path)
 
 
+def test_a_node_cannot_speak_for_another_plant(files, tmp_path):
+    grid = Grid(nodes_of(files, tmp_path))
+    grid.key_names = {100: "plant-0", 101: "plant-0", 102: "plant-2"}
+    with pytest.raises(ClientError, match="'plant-0', round 0: it calls itself 'plant-1'"):
+        run(grid, tmp_path)
+
+
 def test_missing_clients_are_named_at_the_deadline(files, tmp_path):
     grid = Grid(nodes_of(files, tmp_path))
     with pytest.raises(QuorumError, match=r"3 valid answers, 4 are needed \(plant-9: not conn"):

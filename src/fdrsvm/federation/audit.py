@@ -31,8 +31,9 @@ class AuditLog:
         line = json.dumps({"time": now, **event}, sort_keys=True, default=str)
         with self.path.open("a", encoding="utf-8") as file:
             file.write(line + "\n")
-            file.flush()
-            os.fsync(file.fileno())
+            if event.get("event") != "answer":  # a round's answers are on disk with its record
+                file.flush()
+                os.fsync(file.fileno())
 
 
 def read_audit(path: Path) -> Iterator[dict[str, Any]]:

@@ -143,6 +143,7 @@ class FlowerTransport:
         self._node_of: dict[str, int] = {}
         self._greeted: dict[str, int] = {}  # by message id
         self._refused: dict[int, tuple[str, str]] = {}
+        self._key_names: dict[int, str] = {}  # whose key a node has, as the server registered it
         self._absent: set[str] = set()
         self._has_started = False
 
@@ -213,7 +214,9 @@ class FlowerTransport:
 
     def _nodes(self) -> dict[int, str]:
         """Nodes that are connected, each with when it last started."""
-        return {node.node_id: str(node.last_activated_at) for node in self.grid.get_nodes()}
+        nodes = list(self.grid.get_nodes())
+        self._key_names.update({node.node_id: str(node.name) for node in nodes})
+        return {node.node_id: str(node.last_activated_at) for node in nodes}
 
     def _greet_new(self, nodes: Mapping[int, str]) -> None:
         known = {*self._node_of.values(), *self._greeted.values(), *self._refused}
@@ -248,6 +251,9 @@ class FlowerTransport:
             introduction = decode_introduction(response.payload)
         except CorruptDataError as error:
             return name, str(error)
+        owner = self._key_names.get(node_id)
+        if owner and owner != introduction.client_id:
+            return owner, f"it calls itself {name!r}; set the client-id that belongs to its key"
         if self.expected and introduction.client_id not in self.expected:
             return name, "it is not one of this run's clients"
         return name, self._admit(introduction, node_id)
