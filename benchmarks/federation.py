@@ -24,6 +24,7 @@ import statistics
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from datetime import UTC, datetime
 from pathlib import Path
@@ -35,7 +36,7 @@ from fdrsvm.federation.audit import read_audit
 from fdrsvm.federation.engine import environment, node_status, supernode_arguments
 from fdrsvm.federation.founding import init
 from fdrsvm.federation.layout import ClientFolder
-from fdrsvm.federation.processes import read_list, start, write_list
+from fdrsvm.federation.processes import Started, family_memory, read_list, start, write_list
 from fdrsvm.federation.runs import run
 from fdrsvm.federation.simulation import simulate
 from fdrsvm.federation.trial import down, log_of, server_folder, start_one, status, up
@@ -225,6 +226,29 @@ def bench_breakdown(names, repeats=5):
                 )
 
 
+class PeakMemory(threading.Thread):
+    """The most memory that this process and all that it started had together, Ray's included."""
+
+    def __init__(self):
+        super().__init__(daemon=True)
+        self.bytes = 0
+        self.over = threading.Event()
+
+    def run(self):
+        """A look every two seconds."""
+        ourselves = Started("benchmark", os.getpid(), "")
+        while not self.over.wait(2.0):
+            self.bytes = max(self.bytes, family_memory(ourselves))
+
+    def __enter__(self):
+        self.start()
+        return self
+
+    def __exit__(self, *_):
+        self.over.set()
+        self.join()
+
+
 def bench_simulated(sizes=(50, 500), n_rounds=10):
     for size in sizes:
         for method in ("bundle", "admm"):
@@ -234,7 +258,8 @@ def bench_simulated(sizes=(50, 500), n_rounds=10):
                 config = {**METHODS[method], "tol": 0.0, "max-rounds": n_rounds}
                 config |= {"join-deadline": 1200.0, "deadline": 1200.0}
                 begin = time.monotonic()
-                simulate(folder / "data", folder / "run", config, tell=print)
+                with PeakMemory() as peak:
+                    simulate(folder / "data", folder / "run", config, tell=print)
                 add_row(
                     "simulated",
                     {
@@ -242,6 +267,7 @@ def bench_simulated(sizes=(50, 500), n_rounds=10):
                         "method": method,
                         "command_seconds": f"{time.monotonic() - begin:.1f}",
                         **run_figures(folder / "run", size),
+                        "peak_MB": f"{peak.bytes / 1e6:.0f}",
                     },
                 )
 
