@@ -249,9 +249,9 @@ class PeakMemory(threading.Thread):
         self.join()
 
 
-def bench_simulated(sizes=(50, 500), n_rounds=10):
+def bench_simulated(sizes, methods, n_rounds=10):
     for size in sizes:
-        for method in ("bundle", "admm"):
+        for method in methods:
             with tempfile.TemporaryDirectory() as scratch:
                 folder = Path(scratch)
                 write_data(folder / "data", parts_of(str(size)))
@@ -288,7 +288,8 @@ def main():
     if "cold" in arguments.parts:
         bench_nodes(names[:1], ["bundle"], arguments.max_rounds, cold=True)
     if "simulated" in arguments.parts:
-        bench_simulated([int(size) for size in arguments.sizes.split(",")])
+        sizes = [int(size) for size in arguments.sizes.split(",")]
+        bench_simulated(sizes, [method for method in methods if method != "subgradient"])
 
 
 if __name__ == "__main__":
