@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
-.PHONY: demo test test-slow lint bench clean
+.PHONY: demo test test-slow test-federation lint bench clean
 
 demo: .venv/.demo .venv/.kernels
 	$(BIN)/fdrsvm demo --output report
@@ -13,6 +13,11 @@ test: .venv/.test .venv/.kernels
 
 test-slow: .venv/.test .venv/.kernels
 	$(BIN)/python -m pytest -m slow
+
+# Real processes on loopback, and hosts as network namespaces where that is permitted.
+test-federation: export OMP_NUM_THREADS = 1
+test-federation: .venv/.test .venv/.simulation .venv/.kernels
+	$(BIN)/python -m pytest -m federation tests/federation
 
 lint: .venv/.lint
 	$(BIN)/ruff check .
@@ -40,7 +45,7 @@ clean:
 	$(PIP) --editable '.[experiments]'
 	touch $@
 
-.venv/.test .venv/.lint .venv/.bench: .venv/.%: pyproject.toml | .venv/bin/python
+.venv/.test .venv/.simulation .venv/.lint .venv/.bench: .venv/.%: pyproject.toml | .venv/bin/python
 	$(PIP) --editable '.[$*]'
 	touch $@
 

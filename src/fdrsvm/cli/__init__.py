@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from fdrsvm import __version__
+from fdrsvm.cli.federation import add_commands
 from fdrsvm.errors import FDRSVMError
 
 
@@ -85,6 +86,7 @@ def _parser() -> argparse.ArgumentParser:
     demo.add_argument("--seed", type=_seed, default=0, help="seed of splits and noise (0)")
     demo.set_defaults(run=_demo)
     _add_reproduce(commands)
+    add_commands(commands)
     return parser
 
 

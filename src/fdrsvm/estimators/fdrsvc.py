@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, ClassVar, Self
 
 import numpy as np
+import numpy.typing as npt
 
 from fdrsvm.ambiguity.ball import Support
 from fdrsvm.ambiguity.worst_case import WORST_CASES, WorstCase
@@ -218,7 +219,7 @@ class FDRSVC(LinearClassifier):
             verbose=self.verbose,
             stacklevel=2,
         )
-        self._set_result(result, data)
+        self._set_result(result, data.classes, data.client_labels, data.n_clipped)
         return self
 
     def _problems(self, data: TrainingData) -> list[Any]:
@@ -260,21 +261,27 @@ class FDRSVC(LinearClassifier):
                 "needs algorithm='subgradient' and a support"
             )
 
-    def _set_result(self, result: Result, data: TrainingData) -> None:
+    def _set_result(
+        self,
+        result: Result,
+        classes: npt.NDArray[Any],
+        client_labels: npt.NDArray[Any],
+        n_clipped: int = 0,
+    ) -> None:
         models = standings(result)
-        self._set_models([one.model for one in models], data.classes)
+        self._set_models([one.model for one in models], classes)
         self._set_certificates([certified(one) for one in models])
         risks = np.array([one.risks for one in models])
         self.worst_case_risk_per_client_ = {
-            client.label: float(risks[0, g]) if data.n_models == 1 else risks[:, g].copy()
-            for g, client in enumerate(data.clients)
+            label: float(risks[0, g]) if len(models) == 1 else risks[:, g].copy()
+            for g, label in enumerate(client_labels.tolist())
         }
-        self.client_labels_ = data.client_labels
+        self.client_labels_ = client_labels
         self.n_iter_ = result.n_rounds
         self.stop_reason_ = result.reason.value
         self.history_ = result.history
         if self.support is not None:
-            self.n_clipped_ = data.n_clipped
+            self.n_clipped_ = n_clipped
         elif hasattr(self, "n_clipped_"):
             del self.n_clipped_  # of an earlier fit
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import Any, ClassVar, Self
 
 import numpy as np
+import numpy.typing as npt
 from sklearn.utils import check_random_state
 
 from fdrsvm.estimators._base import LinearClassifier, check_flag
 from fdrsvm.estimators._rounds import certified, standings, train
 from fdrsvm.estimators._training_data import (
-    TrainingData,
     client_shares,
     make_problems,
     radii,
@@ -197,7 +197,7 @@ class FedSVC(LinearClassifier):
             verbose=self.verbose,
             stacklevel=2,
         )
-        self._set_result(result, data)
+        self._set_result(result, data.classes, data.client_labels)
         return self
 
     def _method(self) -> Any:
@@ -219,18 +219,20 @@ class FedSVC(LinearClassifier):
         temperature = check_positive(self.temperature, "temperature")
         return FedDRO(rate, temperature, momentum, n_steps=n_epochs, **drawn)
 
-    def _set_result(self, result: Result, data: TrainingData) -> None:
+    def _set_result(
+        self, result: Result, classes: npt.NDArray[Any], client_labels: npt.NDArray[Any]
+    ) -> None:
         models = standings(result)
-        self._set_models([one.model for one in models], data.classes)
+        self._set_models([one.model for one in models], classes)
         self.best_coef_, self.best_intercept_ = self.coef_, self.intercept_
-        self._set_models(list(result.newest.reshape(data.n_models, -1)), data.classes)
+        self._set_models(list(result.newest.reshape(len(models), -1)), classes)
         self._set_certificates([certified(one) for one in models])
         own = np.array([one.risks for one in models])
         self.objective_per_client_ = {
-            client.label: float(own[0, g]) if data.n_models == 1 else own[:, g].copy()
-            for g, client in enumerate(data.clients)
+            label: float(own[0, g]) if len(models) == 1 else own[:, g].copy()
+            for g, label in enumerate(client_labels.tolist())
         }
-        self.client_labels_ = data.client_labels
+        self.client_labels_ = client_labels
         self.n_iter_ = result.n_rounds
         self.stop_reason_ = result.reason.value
         self.history_ = result.history

@@ -1,0 +1,158 @@
+"""What server and clients say to each other besides rounds: who they are and what is to be solved.
+
+Greeting   server -> client: release, and the task without its classes
+Answer     client -> server: an Introduction
+Round      server -> client: the task, now with all classes, and a broadcast; client -> server: an
+           update
+
+A client that cannot do what it is asked for answers with a reason in words. Nothing here is data:
+an introduction holds counts, column names and the labels that occur, and no value of any row.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, fields
+from typing import Any, Literal, TypeAlias
+
+from fdrsvm.codec import pack, unpack
+from fdrsvm.errors import CorruptDataError
+from fdrsvm.federated.messages import ClientProfile, decode_profile, encode_profile
+
+Label: TypeAlias = "str | int"
+RequestKind = Literal["greeting", "round"]
+ResponseKind = Literal["introduction", "update", "error"]
+
+_KIND, _VERSION = "introduction", 1
+
+
+@dataclass(frozen=True)
+class Task:
+    """What every client solves, as the server says it; each knows its own data.
+
+    ``epsilon`` is a radius or "auto", ``support`` one of "none", "unit-box" and "contract" (the
+    limits of the data contract). ``merge`` makes equal rows one. ``classes`` are those of all
+    clients, sorted; empty as long as the server does not know them.
+    """
+
+    epsilon: float | str = "auto"
+    kappa: float | str = 1.0
+    norm: str = "linf"
+    support: str = "none"
+    worst_case: str = "exact"
+    loss: str = "hinge"
+    fit_intercept: bool = True
+    merge: bool = True
+    classes: tuple[Label, ...] = ()
+
+    def to_json(self) -> str:
+        """Equal tasks give equal text."""
+        return json.dumps(asdict(self), sort_keys=True, allow_nan=False)
+
+    @classmethod
+    def from_json(cls, text: str) -> Task:
+        """The task that ``to_json`` wrote, or a CorruptDataError."""
+        try:
+            content = json.loads(text)
+            known = {entry.name for entry in fields(cls)}
+            if set(content) != known:
+                raise ValueError(f"see {sorted(set(content) ^ known)}")
+            return cls(**{**content, "classes": tuple(content["classes"])})
+        except (ValueError, TypeError, KeyError) as error:
+            raise CorruptDataError(f"task: of another release ({error})") from None
+
+
+@dataclass(frozen=True)
+class Introduction:
+    """What a client says of itself when it is greeted.
+
+    Attributes
+    ----------
+    profile : ClientProfile
+        What training needs to know.
+    n_rows : int
+        Rows of the table; the profile counts equal ones once.
+    labels : tuple
+        The distinct labels that occur at the client, sorted.
+    feature_names : tuple of str
+        Columns, in order.
+    contract : str
+        Fingerprint of the data contract that the rows were checked against, or "".
+    release : str
+        Of this package at the client.
+    """
+
+    profile: ClientProfile
+    n_rows: int
+    labels: tuple[Label, ...]
+    feature_names: tuple[str, ...]
+    contract: str
+    release: str
+
+    @property
+    def client_id(self) -> str:
+        """Its name in the federation."""
+        return self.profile.client_id
+
+
+@dataclass(frozen=True)
+class Request:
+    """From the server to a client, whatever carries it."""
+
+    kind: RequestKind
+    release: str
+    task: str
+    payload: bytes = b""
+
+
+@dataclass(frozen=True)
+class Response:
+    """From a client to the server; ``reason`` is for errors."""
+
+    kind: ResponseKind
+    client_id: str
+    payload: bytes = b""
+    reason: str = ""
+
+
+def encode_introduction(introduction: Introduction) -> bytes:
+    """Stable bytes of an introduction."""
+    header = {**asdict(introduction), "profile": encode_profile(introduction.profile).hex()}
+    return pack(_KIND, _VERSION, header, {})
+
+
+def decode_introduction(data: bytes) -> Introduction:
+    """The introduction that ``encode_introduction`` wrote, or a CorruptDataError."""
+    header, _ = unpack(data, _KIND, _VERSION)
+    try:
+        introduction = Introduction(
+            profile=decode_profile(bytes.fromhex(header["profile"])),
+            n_rows=header["n_rows"],
+            labels=tuple(header["labels"]),
+            feature_names=tuple(header["feature_names"]),
+            contract=header["contract"],
+            release=header["release"],
+        )
+    except (KeyError, TypeError, ValueError) as error:
+        raise CorruptDataError(f"{_KIND}: its content does not fit together ({error})") from None
+    _check_introduction(introduction, header)
+    return introduction
+
+
+def _check_introduction(introduction: Introduction, header: Mapping[str, Any]) -> None:
+    """Types as the server will use them: the other side may be anybody's program."""
+    profile = introduction.profile
+    holds = (
+        set(header) == {entry.name for entry in fields(Introduction)}
+        and type(introduction.n_rows) is int
+        and introduction.n_rows >= profile.n_samples
+        and len(introduction.labels) >= 1
+        and all(type(label) in (str, int) for label in introduction.labels)
+        and len(set(introduction.feature_names)) == profile.n_features
+        and all(type(name) is str and name for name in introduction.feature_names)
+        and type(introduction.contract) is str
+        and type(introduction.release) is str
+    )
+    if not holds:
+        raise CorruptDataError(f"{_KIND}: its fields do not fit together")

@@ -1,0 +1,137 @@
+"""A client's part, whatever carries the messages: a request in, a response out, data read here.
+
+Every request may find a new process, so everything is made from files: the data, and the memory of
+the rounds before.
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import Any
+
+import numpy as np
+
+from fdrsvm import __version__
+from fdrsvm.errors import FDRSVMError, InvalidInputError
+from fdrsvm.estimators._equal_rows import merge_equal_rows
+from fdrsvm.federated.algorithms import OneVsRestProblem
+from fdrsvm.federated.client import answer
+from fdrsvm.federated.joining import (
+    Introduction,
+    Request,
+    Response,
+    Task,
+    encode_introduction,
+)
+from fdrsvm.federated.messages import decode_broadcast, encode
+from fdrsvm.federated.problem import make_client
+from fdrsvm.federation.memory_file import MemoryFile
+from fdrsvm.federation.plant import Plant
+from fdrsvm.federation.plant_data import PlantRows, read_plant
+
+_LOG = logging.getLogger("fdrsvm")
+_AUTO = 10.0  # beta in [practical]: the paper's 1 / (beta N)
+
+
+def respond(request: Request, plant: Plant) -> Response:
+    """The answer to a request; an error becomes a response that says why.
+
+    The words of this package's own errors go to the server: they hold no values. Of any other error
+    only the kind does, and the rest stays in the client's log.
+    """
+    try:
+        return _respond(request, plant)
+    except FDRSVMError as error:
+        _LOG.error("client %r: %s", plant.client_id, error)
+        return Response("error", plant.client_id, reason=str(error))
+    except Exception as error:
+        _LOG.exception("client %r", plant.client_id)
+        reason = f"{type(error).__name__}; the log of this client's node has the rest"
+        return Response("error", plant.client_id, reason=reason)
+
+
+def _respond(request: Request, plant: Plant) -> Response:
+    if request.release != __version__:
+        raise InvalidInputError(
+            "fdr-svm",
+            f"server and clients must have one release, here {__version__}",
+            f"the server has {request.release}",
+        )
+    task, rows = Task.from_json(request.task), read_plant(plant)
+    if request.kind == "greeting":
+        return Response(
+            "introduction", plant.client_id, encode_introduction(introduce(plant, rows, task))
+        )
+    broadcast = decode_broadcast(request.payload)
+    stored = MemoryFile(plant.memory_folder, broadcast.run_id, rows.digest)
+    memory, update = answer(make_problem(plant, rows, task), stored.read(), broadcast)
+    stored.write(memory)
+    return Response("update", plant.client_id, encode(update))
+
+
+def introduce(plant: Plant, rows: PlantRows, task: Task) -> Introduction:
+    """What the client says of itself."""
+    return Introduction(
+        profile=make_problem(plant, rows, task).profile,
+        n_rows=len(rows.X),
+        labels=rows.labels,
+        feature_names=rows.feature_names,
+        contract="" if rows.contract is None else rows.contract.fingerprint,
+        release=__version__,
+    )
+
+
+def make_problem(plant: Plant, rows: PlantRows, task: Task) -> Any:
+    """What the client solves; as long as classes are not known, with its own in their place."""
+    classes = task.classes or rows.labels
+    positions = {label: k for k, label in enumerate(classes)}
+    unknown = [label for label in rows.labels if label not in positions]
+    if unknown:
+        raise InvalidInputError(
+            f"labels of client {plant.client_id!r}",
+            f"must be among {list(classes)}",
+            f"{len(unknown)} are not: the data changed since the client joined",
+        )
+    codes = np.array([positions[label] for label in rows.labels], dtype=np.intp)[rows.codes]
+    X, weights = rows.X, np.ones(len(rows.X))
+    if task.merge:
+        X, codes, weights = merge_equal_rows(X, codes, weights)
+    ball = _ball(plant, rows, task)
+    positives = [1] if len(classes) <= 2 else range(len(classes))
+    problems = tuple(
+        make_client(
+            plant.client_id,
+            X,
+            np.where(codes == positive, 1.0, -1.0),
+            sample_weight=weights,
+            **ball,
+        )
+        for positive in positives
+    )
+    return problems[0] if len(problems) == 1 else OneVsRestProblem(problems)
+
+
+def _ball(plant: Plant, rows: PlantRows, task: Task) -> dict[str, Any]:
+    epsilon = task.epsilon if plant.epsilon is None else plant.epsilon
+    kappa = float(task.kappa) if plant.kappa is None else plant.kappa
+    return {
+        "epsilon": 1.0 / (_AUTO * len(rows.X)) if epsilon == "auto" else epsilon,
+        "kappa": kappa,
+        "norm": task.norm,
+        "support": _support(plant, rows, task.support),
+        "worst_case": task.worst_case,
+        "loss": task.loss,
+        "fit_intercept": task.fit_intercept,
+    }
+
+
+def _support(plant: Plant, rows: PlantRows, support: str) -> Any:
+    if support != "contract":
+        return None if support == "none" else support
+    if rows.contract is None:
+        raise InvalidInputError(
+            f"contract of client {plant.client_id!r}",
+            "must be there, since the run's support is its limits",
+            "node-config names none",
+        )
+    return rows.contract.box

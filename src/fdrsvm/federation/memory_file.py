@@ -1,0 +1,77 @@
+"""What a client remembers of a run, in a file of its own: a node may be started anew at any time.
+
+One file a run and client, written whole or not at all before the answer is sent. So an answer that
+the server has is never newer than the memory, and a round that is asked for again has the same
+bits.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from pathlib import Path
+
+from fdrsvm.codec import pack, unpack
+from fdrsvm.errors import CorruptDataError, InvalidInputError
+from fdrsvm.federated.client import NO_MEMORY, Memory
+from fdrsvm.federated.stored_state import memory_from_arrays, memory_to_arrays
+from fdrsvm.files import read_capped, write_atomically
+
+_KIND, _VERSION = "memory", 1
+_SUFFIX = ".memory"
+_KEPT_RUNS = 3
+_MAX_BYTES = 1 << 32
+
+
+class MemoryFile:
+    """The memory of one client and run.
+
+    Parameters
+    ----------
+    folder : Path
+        Of the client; made if missing. The files of its last three runs stay.
+    run_id : str
+        Names the run, and by its hash the file.
+    digest : str
+        Of the client's data: a run goes on only with the data it began with.
+    """
+
+    def __init__(self, folder: Path, run_id: str, digest: str) -> None:
+        self.folder = folder
+        self.run_id = run_id
+        self.digest = digest
+        self.path = folder / (hashlib.sha256(run_id.encode()).hexdigest()[:32] + _SUFFIX)
+
+    def read(self) -> Memory:
+        """What was remembered, or nothing if this run is new."""
+        try:
+            data = read_capped(self.path, _MAX_BYTES)
+        except FileNotFoundError:
+            return NO_MEMORY
+        header, arrays = unpack(data, _KIND, _VERSION, max_bytes=_MAX_BYTES)
+        try:
+            digest, memory = header["data"], memory_from_arrays(header, arrays)
+        except (KeyError, TypeError, ValueError) as error:
+            raise CorruptDataError(f"{_KIND}: does not fit together ({error})") from None
+        if digest != self.digest:
+            raise InvalidInputError(
+                "data",
+                "must not change during a run",
+                "file or contract changed since it began; put them back, or start a new run",
+            )
+        return memory
+
+    def write(self, memory: Memory) -> None:
+        """Keep it, and drop those of runs long past."""
+        self.folder.mkdir(parents=True, exist_ok=True)
+        header, arrays = memory_to_arrays(memory)
+        write_atomically(self.path, pack(_KIND, _VERSION, {**header, "data": self.digest}, arrays))
+        files = sorted(self.folder.glob(f"*{_SUFFIX}"), key=_written_at, reverse=True)
+        for old in files[_KEPT_RUNS:]:
+            old.unlink(missing_ok=True)
+
+
+def _written_at(path: Path) -> float:
+    try:
+        return path.stat().st_mtime
+    except FileNotFoundError:
+        return 0.0

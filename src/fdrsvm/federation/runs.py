@@ -1,0 +1,126 @@
+"""Runs seen from the server's machine: start one, follow it by its audit log, resume it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from fdrsvm.errors import FDRSVMError, InvalidInputError
+from fdrsvm.federation.audit import read_audit
+from fdrsvm.federation.engine import run_status, start_run, stop_run
+from fdrsvm.federation.layout import ServerFolder
+from fdrsvm.federation.server_side import AUDIT, CHECKPOINTS, MODEL
+from fdrsvm.federation.settings import RunSettings
+
+_LOOK = 0.5
+_ASK_FLOWER = 20.0  # its command takes seconds, so it is asked only where the log is silent
+
+
+def run(
+    server: ServerFolder,
+    output: Path,
+    config: Mapping[str, Any],
+    *,
+    resume: bool = False,
+    timeout: float | None = None,
+    tell: Callable[[str], None],
+) -> dict[str, Any]:
+    """Run to the end and return the audit log's last event.
+
+    Parameters
+    ----------
+    server : ServerFolder
+    output : Path
+        Where the results go. A new run needs a folder without one.
+    config : mapping
+        Settings in place of the app's, see RunSettings.
+    resume : bool
+        Go on from the newest checkpoint in ``output``.
+    timeout : float, optional
+        Seconds after which the run is stopped. Without it, rounds and joining have their deadlines
+        all the same.
+    tell : callable
+        Gets a line now and then.
+
+    Raises
+    ------
+    FDRSVMError
+        If the run failed, with the reason that the audit log has.
+    """
+    output = output.expanduser().resolve()
+    check_output(output, resume)
+    settings = {**config, "output": str(output), "resume": resume}
+    RunSettings.from_config(settings)  # errors before anything is started
+    seen = sum(1 for _ in read_audit(output / AUDIT))
+    number = start_run(server, settings)
+    tell(f"run {number} started; audit log in {output / AUDIT}")
+    end = None if timeout is None else time.monotonic() + timeout
+    try:
+        return follow(server, number, output, seen, end, tell)
+    except KeyboardInterrupt:
+        stop_run(server, number)
+        raise FDRSVMError("the run was stopped; `fdrsvm federation resume` goes on") from None
+
+
+def check_output(output: Path, resume: bool) -> None:
+    """A new run needs a folder without one, and a resumed run one with it."""
+    if resume and not (output / CHECKPOINTS).is_dir():
+        raise InvalidInputError("output", "must be the folder of a run", f"{output} is not")
+    if not resume and ((output / MODEL).exists() or (output / CHECKPOINTS).exists()):
+        raise InvalidInputError(
+            "output", "must have no run in it yet", f"{output} has; resume it, or name another"
+        )
+
+
+def follow(
+    server: ServerFolder,
+    number: str,
+    output: Path,
+    seen: int,
+    end: float | None,
+    tell: Callable[[str], None],
+) -> dict[str, Any]:
+    """Tell what the audit log says beyond its first ``seen`` events, until the run has ended."""
+    heard = time.monotonic()
+    while True:
+        events = list(read_audit(output / AUDIT))[seen:]
+        for event in events:
+            _tell_event(event, tell)
+            if event["event"] == "failed":
+                raise FDRSVMError(str(event.get("reason")))
+            if event["event"] == "end":
+                return event
+        now = time.monotonic()
+        seen, heard = seen + len(events), now if events else heard
+        if now - heard > _ASK_FLOWER:
+            _check_alive(server, number)
+            heard = now
+        if end is not None and now > end:
+            stop_run(server, number)
+            raise FDRSVMError("the run took too long and was stopped; it can be resumed")
+        time.sleep(_LOOK)
+
+
+def _check_alive(server: ServerFolder, number: str) -> None:
+    status = run_status(server, number)
+    if status.startswith("finished"):
+        raise FDRSVMError(
+            f"the run's process ended without a result ({status}); `fdrsvm federation resume` goes "
+            "on from its last checkpoint"
+        )
+
+
+def _tell_event(event: Mapping[str, Any], tell: Callable[[str], None]) -> None:
+    kind = event["event"]
+    if kind in ("joined", "rejoined"):
+        tell(f"{event['client']} {kind} with {event['n_rows']} rows")
+    elif kind in ("refused", "fault"):
+        where = f", round {event['round']}" if "round" in event else ""
+        tell(f"{event['client']}{where}: {event['reason']}")
+    elif kind == "round":
+        tell(
+            f"round {event['round']}: worst-case risk {event['objective']:.6g}, certified gap "
+            f"{event['gap']:.1e}, {event['n_answers']} answers, {event['seconds']:.1f} s"
+        )

@@ -1,0 +1,257 @@
+"""The server's part, whatever carries the messages: clients agree, rounds run, files are written.
+
+A run leaves a folder: ``model.safetensors`` (read by ``FDRSVC.load``), ``certificate.json``,
+``audit.jsonl`` and the newest checkpoints.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import platform
+import warnings
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+
+from fdrsvm import __version__
+from fdrsvm.errors import ClientError, ConvergenceWarning, FDRSVMError, InvalidInputError
+from fdrsvm.estimators.contract import check_all_clients
+from fdrsvm.estimators.plain_json import encode, plain
+from fdrsvm.federated.algorithms import OneVsRest
+from fdrsvm.federated.checkpoint import CheckpointFolder
+from fdrsvm.federated.joining import Introduction, Label, Task
+from fdrsvm.federated.rounds import Result, RoundRecord, Transport, run_rounds
+from fdrsvm.federation.audit import AuditLog
+from fdrsvm.federation.settings import RunSettings
+from fdrsvm.files import write_atomically
+from fdrsvm.maths.arrays import Array
+
+MODEL, CERTIFICATE, AUDIT, CHECKPOINTS = (
+    "model.safetensors",
+    "certificate.json",
+    "audit.jsonl",
+    "checkpoints",
+)
+
+
+class GreetingTransport(Transport, Protocol):
+    """A transport whose clients introduce themselves, and are told a task."""
+
+    task: Task
+
+    def greet(self) -> Sequence[Introduction]:
+        """Who takes part, always in the same order."""
+
+
+@dataclass(frozen=True)
+class Agreement:
+    """What all clients have in common."""
+
+    classes: tuple[Label, ...]
+    feature_names: tuple[str, ...]
+    contract: str
+
+    @property
+    def n_models(self) -> int:
+        """One for two classes, else one a class."""
+        return 1 if len(self.classes) == 2 else len(self.classes)
+
+
+def agree(introductions: Sequence[Introduction]) -> Agreement:
+    """What the clients have in common, or a ClientError that names the one that differs."""
+    first = introductions[0]
+    for other in introductions:
+        if other.release != __version__:
+            raise ClientError(
+                other.client_id,
+                0,
+                f"it has fdr-svm {other.release}, the server {__version__}; install the same",
+            )
+        if other.profile.n_features != first.profile.n_features:
+            raise ClientError(
+                other.client_id,
+                0,
+                f"it has {other.profile.n_features} features and {first.client_id!r} has "
+                f"{first.profile.n_features}; give all the same contract",
+            )
+        if other.feature_names != first.feature_names:
+            column = _first_difference(other.feature_names, first.feature_names)
+            raise ClientError(
+                other.client_id,
+                0,
+                f"its column {column} is {other.feature_names[column]!r} and that of "
+                f"{first.client_id!r} {first.feature_names[column]!r}; use a contract, which puts "
+                "columns in order",
+            )
+        if other.contract != first.contract:
+            raise ClientError(
+                other.client_id,
+                0,
+                f"its data contract is not that of {first.client_id!r}; send all the same file",
+            )
+    classes = check_all_clients({one.client_id: list(one.labels) for one in introductions})
+    return Agreement(classes, first.feature_names, first.contract)
+
+
+def _first_difference(left: Sequence[str], right: Sequence[str]) -> int:
+    return next(k for k, (a, b) in enumerate(zip(left, right, strict=True)) if a != b)
+
+
+def train(
+    make_transport: Callable[[AuditLog], GreetingTransport],
+    settings: RunSettings,
+    tell: Callable[[str], None],
+) -> Result:
+    """One run from joining to the model file; ``tell`` gets a line for people now and then.
+
+    An error is in the audit log before it is raised, with the clients' names that it has.
+    """
+    folder = settings.output_folder
+    audit = AuditLog(folder / AUDIT)
+    audit(
+        {
+            "event": "start",
+            "release": __version__,
+            "machine": platform.machine(),
+            "python": platform.python_version(),
+            "settings": settings.to_config(),
+        }
+    )
+    try:
+        return _train(make_transport(audit), settings, folder, audit, tell)
+    except FDRSVMError as error:
+        audit({"event": "failed", "error": type(error).__name__, "reason": str(error)})
+        raise
+    except Exception as error:
+        audit({"event": "failed", "error": type(error).__name__, "reason": repr(error)})
+        raise
+
+
+def _train(
+    transport: GreetingTransport,
+    settings: RunSettings,
+    folder: Path,
+    audit: AuditLog,
+    tell: Callable[[str], None],
+) -> Result:
+    introductions = transport.greet()
+    agreement = agree(introductions)
+    transport.task = replace(transport.task, classes=agreement.classes)
+    names = [one.client_id for one in introductions]
+    tell(f"{len(names)} clients: {', '.join(names)}; classes {list(agreement.classes)}")
+    checkpoints = CheckpointFolder(folder / CHECKPOINTS)
+    resumed = checkpoints.latest() if settings.resume else None
+    if settings.resume:
+        _tell_resumed(resumed, audit, tell)
+    estimator = settings.estimator()
+    method: Any = estimator._method()
+    if agreement.n_models > 1:
+        method = OneVsRest(method, agreement.n_models, settings.tol)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", ConvergenceWarning)
+        result = run_rounds(
+            transport,
+            method,
+            max_rounds=settings.max_rounds,
+            tol=settings.tol,
+            client_weights=_weights(settings, introductions),
+            quorum=settings.quorum or None,
+            deadline=settings.deadline,
+            on_fault=settings.on_fault,  # type: ignore[arg-type]
+            callbacks=[_RoundTeller(audit, tell)],
+            checkpoint=checkpoints,
+            resume=resumed,
+        )
+    for warning in caught:
+        tell(f"warning: {warning.message}")
+    _write_results(result, estimator, agreement, names, folder, audit)
+    tell(
+        f"{result.reason.value} after {result.n_rounds} rounds: worst-case risk "
+        f"{result.objective:.6g}, certified gap {result.gap:.1e}; model in {folder / MODEL}"
+    )
+    return result
+
+
+def _tell_resumed(resumed: Any, audit: AuditLog, tell: Callable[[str], None]) -> None:
+    if resumed is None:
+        tell("no checkpoint to resume: the run starts anew")
+        return
+    audit({"event": "resumed", "run": resumed.run_id, "round": resumed.round})
+    tell(f"resumed after round {resumed.round}")
+
+
+def _weights(settings: RunSettings, introductions: Sequence[Introduction]) -> Array:
+    """As the estimators have them: "samples" counts rows, equal ones each."""
+    if settings.client_weights == "equal":
+        return np.ones(len(introductions))
+    return np.array([float(one.n_rows) for one in introductions])
+
+
+class _RoundTeller:
+    """A line a round, for people and for the audit log."""
+
+    def __init__(self, audit: AuditLog, tell: Callable[[str], None]) -> None:
+        self.audit = audit
+        self.tell = tell
+
+    def __call__(self, record: RoundRecord, model: Array) -> None:
+        self.audit(
+            {
+                "event": "round",
+                **{name: value for name, value in asdict(record).items() if name != "residuals"},
+                "sha256_model": hashlib.sha256(model.astype("<f8").tobytes()).hexdigest(),
+            }
+        )
+        faults = f", faults: {'; '.join(record.faults)}" if record.faults else ""
+        self.tell(
+            f"round {record.round}: worst-case risk {record.objective:.6g}, certified gap "
+            f"{record.gap:.1e}, {record.n_answers} answers, {record.seconds:.1f} s{faults}"
+        )
+
+
+def _write_results(
+    result: Result,
+    estimator: Any,
+    agreement: Agreement,
+    names: Sequence[str],
+    folder: Path,
+    audit: AuditLog,
+) -> None:
+    estimator.n_features_in_ = len(agreement.feature_names)
+    estimator.feature_names_in_ = np.array(agreement.feature_names, dtype=object)
+    estimator._set_result(result, np.array(agreement.classes), np.array(names))
+    estimator.save(folder / MODEL)
+    model = estimator._linear_model()
+    certificate = {
+        "model_sha256": model.fingerprint,
+        "contract": agreement.contract,
+        "release": __version__,
+        "run": result.run_id,
+        "clients": list(names),
+        **model.certificate,
+    }
+    text = json.dumps(encode(plain(certificate, "certificate")), indent=2, sort_keys=True)
+    write_atomically(folder / CERTIFICATE, text.encode() + b"\n")
+    audit(
+        {
+            "event": "end",
+            "run": result.run_id,
+            "reason": result.reason.value,
+            "rounds": result.n_rounds,
+            "objective": result.objective,
+            "lower_bound": result.lower_bound,
+            "gap": result.gap,
+            "model_sha256": model.fingerprint,
+            "file_sha256": hashlib.sha256((folder / MODEL).read_bytes()).hexdigest(),
+        }
+    )
+    if not np.isfinite(result.objective):
+        raise InvalidInputError(
+            "quorum",
+            "some model must have been evaluated by every client for a certificate",
+            "none was; the newest is in the model file without one",
+        )

@@ -1,0 +1,93 @@
+"""All plants simulated by Flower on this machine: one command from a folder of CSV files."""
+
+from __future__ import annotations
+
+import socket
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from fdrsvm.errors import FDRSVMError, InvalidInputError
+from fdrsvm.federation.app_folder import write_app_folder
+from fdrsvm.federation.engine import environment, simulation_command, start_run
+from fdrsvm.federation.layout import CONNECTION, ServerFolder
+from fdrsvm.federation.plant import data_files
+from fdrsvm.federation.processes import Started, start, stop
+from fdrsvm.federation.runs import check_output, follow
+from fdrsvm.federation.settings import RunSettings
+from fdrsvm.files import write_atomically
+
+_LOCAL = "127.0.0.1"
+_START_SECONDS = 120.0
+_LOOK = 0.2
+
+
+def simulate(
+    data: Path,
+    output: Path,
+    config: Mapping[str, Any],
+    *,
+    cpus_per_client: int = 1,
+    timeout: float | None = None,
+    tell: Callable[[str], None],
+) -> dict[str, Any]:
+    """Train on a folder with one CSV a client in Flower's simulation; the audit log's last event.
+
+    Arguments and errors are as in :func:`fdrsvm.federation.runs.run`.
+    """
+    output = output.expanduser().resolve()
+    check_output(output, resume=False)
+    files = data_files(data.expanduser().resolve())
+    if not files:
+        raise InvalidInputError("data", "must be a folder with a CSV a client", f"{data} has none")
+    settings = {**config, "data": str(files[0].parent), "output": str(output)}
+    RunSettings.from_config(settings)  # errors before anything is started
+    server = _server(output / "simulation")
+    log = server.path / "log.txt"
+    variables = {**environment(server.flower_home), "RAY_USAGE_STATS_ENABLED": "0"}
+    process = start("simulation", simulation_command(server), log, variables)
+    try:
+        _wait_until_healthy(server, process, log)
+        form = {"num-supernodes": len(files), "client-resources-num-cpus": cpus_per_client}
+        number = start_run(server, settings, form)
+        tell(f"run {number} started with {len(files)} simulated clients; log in {log}")
+        end = None if timeout is None else time.monotonic() + timeout
+        return follow(server, number, output, 0, end, tell)
+    finally:
+        stop([process])
+
+
+def _server(path: Path) -> ServerFolder:
+    port = _free_port()
+    server = ServerFolder(path, _LOCAL, port, f"{_LOCAL}:{port}")
+    server.flower_home.mkdir(parents=True, exist_ok=True)
+    write_app_folder(server.app, RunSettings().to_config())
+    text = f'[superlink.{CONNECTION}]\naddress = "{server.address}"\ninsecure = true\n'
+    write_atomically(server.flower_home / "config.toml", text.encode())
+    return server
+
+
+def _free_port() -> int:
+    with socket.socket() as link:
+        link.bind((_LOCAL, 0))
+        port: int = link.getsockname()[1]
+    return port
+
+
+def _wait_until_healthy(server: ServerFolder, process: Started, log: Path) -> None:
+    end = time.monotonic() + _START_SECONDS
+    while not _is_healthy(server):
+        if not process.is_alive or time.monotonic() > end:
+            raise FDRSVMError(f"the simulation did not start; see {log}")
+        time.sleep(_LOOK)
+
+
+def _is_healthy(server: ServerFolder) -> bool:
+    try:
+        with urllib.request.urlopen(f"http://{server.address}/health", timeout=2.0) as answer:
+            return bool(answer.status == 200)
+    except (urllib.error.URLError, OSError):
+        return False

@@ -1,0 +1,1 @@
+"""The Flower app: glue between Flower's apps and :mod:`fdrsvm.federation`. No mathematics here."""

@@ -1,0 +1,36 @@
+"""Flower's ServerApp: a run from run-config to the model file."""
+
+from __future__ import annotations
+
+import logging
+
+from flwr.app import Context
+from flwr.serverapp import Grid, ServerApp
+
+from fdrsvm import __version__
+from fdrsvm.federated.transports.flower import FlowerTransport
+from fdrsvm.federation.audit import AuditLog
+from fdrsvm.federation.server_side import train
+from fdrsvm.federation.settings import RunSettings
+
+app = ServerApp()
+_LOG = logging.getLogger("flwr")  # what `flwr log` shows
+
+
+@app.main()
+def main(grid: Grid, context: Context) -> None:
+    """One run."""
+    settings = RunSettings.from_config(context.run_config)
+
+    def connect(audit: AuditLog) -> FlowerTransport:
+        return FlowerTransport(
+            grid,
+            release=__version__,
+            task=settings.task(),
+            expected=settings.expected,
+            n_clients=settings.n_clients,
+            join_deadline=settings.join_deadline,
+            listener=audit,
+        )
+
+    train(connect, settings, _LOG.info)

@@ -1,0 +1,286 @@
+"""A SuperNode whose client processes start warm.
+
+Flower starts a new `flwr-clientapp` for every message, and most of a round goes by while it imports
+and loads machine code. Here that command is a few lines of Python which hand their arguments to a
+process that has everything loaded; it forks, and the child is an ordinary `flwr-clientapp` from
+there on, with two differences. It runs the app that is installed here and never code that came over
+the network: the server's bundle is not unpacked. And a SuperNode looks for messages several times a
+second, not every 3 s.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import logging
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from types import FrameType, ModuleType
+from typing import Any
+
+from fdrsvm.errors import FDRSVMError
+from fdrsvm.federation.layout import ClientFolder
+
+COMMAND = "flwr-clientapp"
+SOCKET = "FDRSVM_WARM_SOCKET"
+POLL = "FDRSVM_POLL_SECONDS"
+
+_SHIM = """\
+#!{python} -IS
+import json, os, socket, sys
+try:
+    link = socket.socket(socket.AF_UNIX)
+    link.connect(os.environ["{socket}"])
+    link.sendall(json.dumps(sys.argv[1:]).encode() + b"\\n")
+    status = link.recv(1)
+except (OSError, KeyError) as error:
+    sys.exit(f"fdrsvm: the client's main process is gone ({{error}})")
+sys.exit(status[0] if status else 1)
+"""
+_REFUSAL = """\
+#!{python} -IS
+import sys
+sys.exit("fdrsvm: this plant takes part in FDR-SVM runs only; {command} was refused")
+"""
+# Whatever else Flower can start: it would run code that the server sent.
+_REFUSED = (
+    "flwr-agentapp",
+    "flwr-connector",
+    "flwr-model",
+    "flwr-serverapp",
+    "flwr-simulation",
+)
+_LONGEST_REQUEST = 1 << 16
+_LOOK = 0.2
+_END_AFTER = 10.0
+# A node that was killed counts as connected for a minute, and cannot connect again before.
+_GIVE_UP, _PAUSE, _LONG = 150.0, 5.0, 60.0
+_LOG = logging.getLogger("fdrsvm")
+
+
+def supernode() -> None:
+    """Flower's own `flower-supernode`, which looks for messages every ``FDRSVM_POLL_SECONDS``."""
+    from flwr.supernode import start_client_internal
+    from flwr.supernode.cli import flower_supernode
+
+    threading.Thread(target=_end_with, args=(os.getppid(),), daemon=True).start()
+    vars(start_client_internal)["time"] = _Clock(float(os.environ[POLL]))
+    flower_supernode()
+
+
+def _end_with(parent: int) -> None:
+    """Nobody can start client processes without the parent, so a node must not outlive it."""
+    while os.getppid() == parent:
+        time.sleep(_LOOK)
+    os.kill(os.getpid(), signal.SIGTERM)
+
+
+class _Clock(ModuleType):
+    """The module ``time`` for one other module, in which nobody sleeps long."""
+
+    def __init__(self, longest: float) -> None:
+        super().__init__("time")
+        self._longest = longest
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(time, name)
+
+    def sleep(self, seconds: float) -> None:
+        time.sleep(min(seconds, self._longest))
+
+
+def check_plant(client: ClientFolder) -> str:
+    """One line about the data, or an error before anything is started."""
+    from fdrsvm.federation.plant import plant_from_config
+    from fdrsvm.federation.plant_data import read_plant
+
+    rows = read_plant(plant_from_config(client.node_config, {}))
+    return f"{client.client_id}: {len(rows.X)} rows, {rows.X.shape[1]} features, data as agreed"
+
+
+def run_warm(arguments: Sequence[str], *, poll: float) -> int:
+    """Run a SuperNode with these arguments until it is ended; its exit code.
+
+    SIGTERM and SIGINT end the SuperNode, and with it this process and all that it started. One that
+    ends by itself, since the server does not know its key (yet), is started again a few times.
+    """
+    _load()
+    folder = Path(tempfile.mkdtemp(prefix="fdrsvm-"))  # short, and nobody else's
+    try:
+        with socket.socket(socket.AF_UNIX) as listener:
+            listener.bind(str(folder / "warm"))
+            listener.listen(16)
+            listener.settimeout(_LOOK)
+            variables = {
+                **os.environ,
+                SOCKET: str(folder / "warm"),
+                POLL: repr(poll),
+                "PATH": f"{_write_shims(folder)}{os.pathsep}{os.environ.get('PATH', '')}",
+            }
+            return _keep_running(arguments, variables, listener)
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _keep_running(
+    arguments: Sequence[str], variables: dict[str, str], listener: socket.socket
+) -> int:
+    code = f"from {__name__} import supernode; supernode()"
+    command = [sys.executable, "-c", code, *arguments]
+    first = time.monotonic()
+    while True:
+        began = time.monotonic()
+        node = subprocess.Popen(command, env=variables)  # noqa: S603 - our own interpreter
+        nursery = _Nursery(listener, node)
+        status = nursery.run()
+        now = time.monotonic()
+        if status == 0 or nursery.is_stopping or now - began > _LONG:
+            return status
+        if now - first > _GIVE_UP:
+            break
+        _LOG.warning(
+            "the server did not let this node in: its last connection has not ended yet (that takes"
+            " up to a minute), or its key is not known; trying again"
+        )
+        time.sleep(_PAUSE)
+        if nursery.is_stopping:
+            return 0
+    raise FDRSVMError(
+        f"the server has not let this node in for {_GIVE_UP:g} s: most likely it does not know the "
+        "plant's key (node.pub must stand in the server's folder nodes/, and the server be started "
+        "again after that); the lines above have Flower's own words"
+    )
+
+
+def _load() -> None:
+    """All that a client process needs, code compiled for this machine included."""
+    import flwr.supernode.cli  # noqa: F401
+
+    import fdrsvm.flower_app.client_app  # noqa: F401
+    from fdrsvm.federation.warm_up import warm_up
+
+    warm_up()
+
+
+def _run_own_app_only() -> None:
+    """Nothing is unpacked or imported from a bundle; where Flower has changed, nothing runs."""
+    from flwr.supernode.runtime import run_clientapp
+
+    from fdrsvm.flower_app.client_app import app
+
+    replacements = {
+        "install_from_fab": lambda *_, **__: None,
+        "get_load_client_app_fn": lambda *_, **__: lambda *_, **__: app,
+    }
+    names = vars(run_clientapp)
+    unknown = sorted(set(replacements) - set(names))
+    if unknown:
+        raise FDRSVMError(f"this release of Flower lacks {', '.join(unknown)}; use flwr 1.41")
+    names.update(replacements)
+
+
+def _write_shims(folder: Path) -> Path:
+    """A folder for PATH with our `flwr-clientapp`, and a refusal in place of all other apps."""
+    bin_folder = folder / "bin"
+    bin_folder.mkdir()
+    for name in (COMMAND, *_REFUSED):
+        shim = bin_folder / name
+        text = _SHIM if name == COMMAND else _REFUSAL
+        shim.write_text(text.format(python=sys.executable, socket=SOCKET, command=name))
+        shim.chmod(0o700)
+    return bin_folder
+
+
+class _Nursery:
+    """Forks a child for each request, and tells who asked how it ended."""
+
+    def __init__(self, listener: socket.socket, node: subprocess.Popen[bytes]) -> None:
+        self.listener = listener
+        self.node = node
+        self.children: dict[int, socket.socket] = {}
+        self.ends_at = float("inf")
+        self.is_stopping = False
+        for name in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(name, self._stop)
+
+    def run(self) -> int:
+        """Until the SuperNode has ended."""
+        while self.node.poll() is None:
+            with contextlib.suppress(TimeoutError, InterruptedError):
+                link, _ = self.listener.accept()
+                self._start(link)
+            self._reap()
+            if time.monotonic() > self.ends_at:
+                self.node.kill()
+        for pid in self.children:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGTERM)
+        return self.node.returncode
+
+    def _stop(self, number: int, frame: FrameType | None) -> None:  # noqa: ARG002
+        self.is_stopping = True
+        self.ends_at = min(self.ends_at, time.monotonic() + _END_AFTER)
+        self.node.terminate()
+
+    def _start(self, link: socket.socket) -> None:
+        link.settimeout(_LOOK)
+        try:
+            arguments = json.loads(_read_line(link))
+        except (OSError, ValueError):
+            link.close()
+            return
+        pid = os.fork()
+        if pid:
+            self.children[pid] = link
+            return
+        self.listener.close()
+        link.close()
+        _be_client_app(arguments)
+
+    def _reap(self) -> None:
+        for pid in list(self.children):
+            ended, status = os.waitpid(pid, os.WNOHANG)
+            if ended:
+                link = self.children.pop(pid)
+                with contextlib.suppress(OSError):
+                    link.sendall(bytes([os.waitstatus_to_exitcode(status) & 0xFF]))
+                link.close()
+
+
+def _read_line(link: socket.socket) -> bytes:
+    data = b""
+    while not data.endswith(b"\n") and len(data) < _LONGEST_REQUEST:
+        part = link.recv(_LONGEST_REQUEST)
+        if not part:
+            break
+        data += part
+    return data
+
+
+def _be_client_app(arguments: Sequence[str]) -> None:
+    """In the child: what `flwr-clientapp` does, with our own app whatever the server sent."""
+    from flwr.supernode.cli import flwr_clientapp
+
+    _run_own_app_only()
+    for name in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(name, signal.SIG_DFL)
+    sys.argv = [COMMAND, *arguments]
+    code = 1
+    try:
+        flwr_clientapp()
+        code = 0
+    except SystemExit as end:
+        code = end.code if isinstance(end.code, int) else 1
+    finally:
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(code)

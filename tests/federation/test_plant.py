@@ -1,0 +1,226 @@
+"""A plant's own side: settings, tables, contracts, memory. Errors never show a value."""
+
+import sys
+
+import numpy as np
+import pytest
+
+from fdrsvm import ContractError, CorruptDataError, Feature, FeatureContract, InvalidInputError
+from fdrsvm.federated.client import NO_MEMORY, Memory
+from fdrsvm.federated.joining import Request, Task
+from fdrsvm.federation.client_side import make_problem, respond
+from fdrsvm.federation.memory_file import MemoryFile
+from fdrsvm.federation.plant import plant_from_config
+from fdrsvm.federation.plant_data import read_plant
+from tests.federation.cases import plant, plant_rows, write_csv, write_plants
+
+SECRET = "73.25"
+CONTRACT = FeatureContract(
+    features=(
+        Feature("pressure", "bar", low=0.0, high=25.0),
+        Feature("temperature", "degC", low=-20.0, high=90.0, missing="fill", fill=20.0),
+    ),
+    labels=("healthy", "worn"),
+)
+
+
+def table(tmp_path, text):
+    path = tmp_path / "plant.csv"
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+def with_contract(tmp_path, text, **config):
+    (tmp_path / "contract.json").write_text(CONTRACT.to_json())
+    path = table(tmp_path, text)
+    return plant("north", path, contract=str(tmp_path / "contract.json"), **config)
+
+
+def test_a_table_is_read_by_name_and_labels_are_sorted(tmp_path):
+    text = "temperature,label,pressure\n41,worn,12.5\n20,healthy,1e1\n,healthy,3\n"
+    rows = read_plant(with_contract(tmp_path, text))
+    assert rows.X.tolist() == [[12.5, 41.0], [10.0, 20.0], [3.0, 20.0]]  # one was filled
+    assert rows.labels == ("healthy", "worn")
+    assert rows.codes.tolist() == [1, 0, 0]
+    assert rows.feature_names == ("pressure", "temperature")
+
+
+def test_without_a_contract_columns_keep_their_order(tmp_path):
+    rows = read_plant(plant("a", table(tmp_path, "b,a,label\n1,2,0\n3,4,1\n")))
+    assert rows.feature_names == ("b", "a")
+    assert rows.labels == (0, 1)
+    assert rows.X.dtype == np.float64
+
+
+@pytest.mark.parametrize(
+    ("cells", "labels"),
+    [("0\n1\n", (0, 1)), ("-1.0\n1.0\n", (-1, 1)), ("a\nb\n", ("a", "b")), ("1\nx\n", ("1", "x"))],
+)
+def test_labels_are_whole_numbers_or_text(tmp_path, cells, labels):
+    lines = [f"{k}.5,{cell}" for k, cell in enumerate(cells.split())]
+    rows = read_plant(plant("a", table(tmp_path, "x,label\n" + "\n".join(lines) + "\n")))
+    assert rows.labels == labels
+
+
+@pytest.mark.parametrize(
+    ("text", "rule"),
+    [
+        ("", "a header line and a row"),
+        ("x,label\n", "a header line and a row"),
+        ("x,x,label\n1,2,a\n", "2 are called 'x'"),
+        ("x,,label\n1,2,a\n", "one has none"),
+        ("x,label\n1,a,9\n", "every row must have 2 cells.*row 0 has 3"),
+        ("x,y\n1,a\n", "must have the label column 'label'"),
+        (f"x,label\n1,a\n{SECRET}_0,b\n", "'x': must be a finite number; 1 not, first in row 1"),
+        (f"x,label\n{SECRET},a\ntext,b\n", "'x': must be a finite number; 1 not, first in row 1"),
+        ("x,label\n1,a\ninf,b\n", "must be a finite number"),
+        ("x,label\n1,a\n,b\n", "must be a finite number"),
+        ("x,label\n1,a\n2,\n", "label must be text or a whole number; 1 not, first in row 1"),
+        ("x,label\n1,0\n2,1.5\n", "label must be text or a whole number; 1 not, first in row 1"),
+        ("label\na\nb\n", "must have a feature"),
+    ],
+)
+def test_a_wrong_table_is_refused_by_rule_and_row(tmp_path, text, rule):
+    with pytest.raises(InvalidInputError, match=rule) as caught:
+        read_plant(plant("a", table(tmp_path, text)))
+    assert SECRET not in str(caught.value)
+
+
+def test_bytes_that_are_no_text_are_refused(tmp_path):
+    path = tmp_path / "plant.csv"
+    path.write_bytes(b"x,label\n\xff\xfe,a\n")
+    with pytest.raises(InvalidInputError, match="must be a CSV in UTF-8"):
+        read_plant(plant("a", path))
+
+
+def test_a_contract_violation_names_client_column_and_rule_and_no_value(tmp_path):
+    text = f"pressure,temperature,label\n{SECRET},1,worn\n2,{SECRET}e3,healthy\n"
+    own = with_contract(tmp_path, text)
+    with pytest.raises(ContractError) as caught:
+        read_plant(own)
+    message = str(caught.value)
+    assert "client 'north', column 'pressure': must be at most 25.0 bar" in message
+    assert SECRET not in message
+    response = respond(Request("greeting", "0.1.0.dev0", Task().to_json()), own)
+    assert response.kind == "error"
+    assert response.reason == message
+
+
+def test_values_are_clipped_where_the_plant_says_so(tmp_path):
+    text = "pressure,temperature,label\n99,1,worn\n2,3,healthy\n"
+    assert read_plant(with_contract(tmp_path, text, clip=True)).X[0, 0] == 25.0
+
+
+def test_the_contract_can_be_the_support(tmp_path):
+    own = with_contract(tmp_path, "pressure,temperature,label\n9,1,worn\n2,3,healthy\n")
+    problem = make_problem(own, read_plant(own), Task(support="contract"))
+    assert problem.exact.ball.box is not None
+    without = plant("a", table(tmp_path, "x,label\n1,a\n2,b\n"))
+    with pytest.raises(InvalidInputError, match="its limits"):
+        make_problem(without, read_plant(without), Task(support="contract"))
+
+
+def test_a_plant_can_have_a_radius_and_a_price_of_its_own(tmp_path):
+    path = write_csv(tmp_path / "a.csv", *plant_rows(0))
+    for config, epsilon, kappa in (({}, 0.5, 2.0), ({"epsilon": 0.1, "kappa": 3}, 0.1, 3.0)):
+        own = plant("a", path, **config)
+        problem = make_problem(own, read_plant(own), Task(epsilon=0.5, kappa=2.0))
+        assert problem.exact.ball.epsilon == epsilon
+        assert problem.exact.ball.kappa == kappa
+
+
+def test_auto_is_the_papers_radius_of_all_rows(tmp_path):
+    text = "x,label\n" + "1,a\n" * 5 + "2,b\n" * 5
+    own = plant("a", table(tmp_path, text))
+    problem = make_problem(own, read_plant(own), Task())
+    assert problem.profile.n_samples == 2  # equal rows are one
+    assert problem.profile.epsilon == 1.0 / 100.0
+
+
+def test_parquet_is_read_or_its_remedy_named(tmp_path, monkeypatch):
+    path = tmp_path / "plant.parquet"
+    path.write_bytes(b"PAR1")
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    with pytest.raises(InvalidInputError, match=r"Parquet needs pyarrow.*write a CSV"):
+        read_plant(plant("a", path))
+
+
+@pytest.mark.parametrize(
+    ("config", "rule"),
+    [
+        ({}, "must name a data file"),
+        ({"data": "a.csv", "dta": "b"}, "it has dta"),
+        ({"data": 3}, "data: must be a path"),
+        ({"data": "a.csv", "client-id": ""}, "client-id: must be text"),
+        ({"data": "a.csv", "epsilon": "big"}, "epsilon: must be a number"),
+        ({"data": "a.csv", "kappa": True}, "kappa: must be a number"),
+    ],
+)
+def test_wrong_node_settings_are_refused(config, rule):
+    with pytest.raises(InvalidInputError, match=rule):
+        plant_from_config(config, {})
+
+
+def test_a_simulated_node_takes_the_file_of_its_number(tmp_path):
+    write_plants(tmp_path / "data", n_plants=2)
+    run = {"data": str(tmp_path / "data"), "output": str(tmp_path / "run")}
+    own = plant_from_config({"partition-id": 1, "num-partitions": 2}, run)
+    assert own.client_id == "plant-1"
+    assert own.state == tmp_path / "run" / "clients"
+    for node, config, rule in (
+        ({"partition-id": 2}, run, "a file for each simulated node"),
+        ({"partition-id": 0}, {}, "data must be a folder"),
+        ({"partition-id": 0}, {"data": str(tmp_path / "none")}, "it is not there"),
+    ):
+        with pytest.raises(InvalidInputError, match=rule):
+            plant_from_config(node, config)
+
+
+def test_an_unexpected_error_tells_the_server_its_kind_only(tmp_path, monkeypatch, caplog):
+    def broken(plant):
+        raise OSError(f"sensor value {SECRET}")
+
+    monkeypatch.setattr("fdrsvm.federation.client_side.read_plant", broken)
+    own = plant("a", tmp_path / "a.csv")
+    response = respond(Request("greeting", "0.1.0.dev0", Task().to_json()), own)
+    assert response.kind == "error"
+    assert "OSError" in response.reason
+    assert SECRET not in response.reason
+    assert SECRET in caplog.text  # the plant's own log has it
+
+
+def test_memory_survives_in_its_file(tmp_path):
+    kept = MemoryFile(tmp_path / "m", "run", "digest")
+    assert kept.read() == NO_MEMORY
+    memory = Memory("run", {"mu": np.arange(3.0)}, ((1, {}), (2, {"mu": np.ones(3)})))
+    kept.write(memory)
+    again = MemoryFile(tmp_path / "m", "run", "digest").read()
+    assert again.run_id == "run"
+    np.testing.assert_array_equal(again.values["mu"], memory.values["mu"])
+    assert [round_ for round_, _ in again.past] == [1, 2]
+    np.testing.assert_array_equal(again.past[1][1]["mu"], np.ones(3))
+
+
+def test_memory_of_other_data_or_of_a_torn_file_is_refused(tmp_path):
+    kept = MemoryFile(tmp_path, "run", "digest")
+    kept.write(Memory("run", {}, ()))
+    with pytest.raises(InvalidInputError, match="must not change during a run"):
+        MemoryFile(tmp_path, "run", "another").read()
+    kept.path.write_bytes(kept.path.read_bytes()[:-3] + b"abc")
+    with pytest.raises(CorruptDataError):
+        kept.read()
+
+
+def test_memories_of_old_runs_are_dropped(tmp_path):
+    for number in range(6):
+        MemoryFile(tmp_path, f"run {number}", "d").write(Memory(f"run {number}", {}, ()))
+    assert len(list(tmp_path.iterdir())) == 3
+    assert MemoryFile(tmp_path, "run 5", "d").read().run_id == "run 5"
+
+
+def test_the_clients_path_loads_neither_scikit_learn_nor_drawing():
+    import subprocess
+
+    code = "import sys, fdrsvm.flower_app.client_app; print(*sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert not set(done.stdout.split()) & {"sklearn", "matplotlib", "pandas", "ray", "onnx"}

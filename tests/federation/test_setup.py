@@ -1,0 +1,227 @@
+"""Folders, keys, settings, commands and processes, without Flower's processes."""
+
+import json
+import os
+import ssl
+import stat
+import subprocess
+import sys
+import time
+import tomllib
+
+import pytest
+
+from fdrsvm import FDRSVMError, InvalidInputError
+from fdrsvm.cli import main
+from fdrsvm.federation.app_folder import toml_value
+from fdrsvm.federation.audit import AuditLog, read_audit
+from fdrsvm.federation.engine import (
+    check_server,
+    environment,
+    superlink_command,
+    supernode_arguments,
+)
+from fdrsvm.federation.founding import init
+from fdrsvm.federation.layout import ClientFolder, ServerFolder
+from fdrsvm.federation.processes import Started, read_list, start, stop, write_list
+from fdrsvm.federation.settings import RunSettings
+from tests.federation.cases import write_plants
+
+
+@pytest.fixture
+def folder(tmp_path):
+    files = write_plants(tmp_path / "data", n_plants=2)
+    init(tmp_path / "fed", files, address="plants.example.org", port=4242)
+    return tmp_path / "fed"
+
+
+def test_secret_files_are_for_their_owner_only(folder):
+    secret = list(folder.rglob("*.key"))
+    assert len(secret) == 2 + 2 * 2
+    for path in secret:
+        assert stat.S_IMODE(path.stat().st_mode) == 0o600
+        assert b"PRIVATE KEY" in path.read_bytes()
+
+
+def test_a_plant_gets_no_secret_of_the_server_or_of_another(folder):
+    plant = folder / "plants" / "plant-0"
+    names = {path.name for path in plant.iterdir()}
+    assert names == {
+        *("README.md", "client.toml", "ca.crt", "node.key", "node.pub"),
+        *("inside.pem", "inside.key"),
+    }
+    others = folder / "plants" / "plant-1"
+    assert (plant / "node.key").read_bytes() != (others / "node.key").read_bytes()
+    assert (folder / "server" / "nodes" / "plant-0.pub").read_bytes() == (
+        plant / "node.pub"
+    ).read_bytes()
+
+
+def test_the_certificate_is_for_the_servers_address_and_signed_by_the_authority(folder):
+    server = folder / "server"
+    context = ssl.create_default_context(cafile=str(server / "ca.crt"))
+    assert context.cert_store_stats()["x509_ca"] == 1
+    decoded = ssl._ssl._test_decode_cert(str(server / "server.pem"))
+    assert ("DNS", "plants.example.org") in decoded["subjectAltName"]
+    assert ("IP Address", "127.0.0.1") in decoded["subjectAltName"]
+    assert decoded["issuer"] != decoded["subject"]
+
+
+def test_the_folders_say_what_flower_is_started_with(folder):
+    client = ClientFolder.read(folder / "plants" / "plant-1")
+    assert client.client_id == "plant-1"
+    arguments = supernode_arguments(client)
+    assert arguments[arguments.index("--superlink") + 1] == "plants.example.org:4242"
+    config = arguments[arguments.index("--node-config") + 1]
+    assert 'client-id="plant-1"' in config
+    assert "server=" not in config
+    assert "--insecure" not in arguments
+    command = superlink_command(ServerFolder.read(folder / "server"))
+    assert "--enable-supernode-auth" in command
+    assert "--disable-runtime-dependency-installation" in command
+    assert "--insecure" not in command
+
+
+def test_flowers_processes_do_not_look_outside(tmp_path):
+    variables = environment(tmp_path)
+    assert variables["FLWR_TELEMETRY_ENABLED"] == "0"
+    assert variables["FLWR_DISABLE_UPDATE_CHECK"] == "1"
+    assert variables["FLWR_HOME"] == str(tmp_path)
+
+
+def test_the_app_has_every_setting_and_no_code(folder):
+    app = folder / "server" / "app"
+    assert {path.name for path in app.iterdir()} == {"pyproject.toml", "README.md"}
+    config = tomllib.loads((app / "pyproject.toml").read_text())["tool"]["flwr"]["app"]["config"]
+    settings = RunSettings.from_config(config)
+    assert settings.expected == ("plant-0", "plant-1")
+    assert settings.to_config() == config
+
+
+@pytest.mark.parametrize(
+    ("plants", "rule"),
+    [
+        ({}, "at least one"),
+        ({"../escape": None}, "letters, digits"),
+        ({"": None}, "letters, digits"),
+        ({"a" * 64: None}, "at most 63"),
+        ({"a": "nowhere.csv"}, "must be a file"),
+    ],
+)
+def test_wrong_plants_are_refused(plants, rule, tmp_path):
+    paths = {name: None if data is None else tmp_path / data for name, data in plants.items()}
+    with pytest.raises(InvalidInputError, match=rule):
+        init(tmp_path / "fed", paths)
+    assert not (tmp_path / "fed").exists()
+
+
+def test_a_folder_with_something_in_it_is_refused(folder):
+    with pytest.raises(InvalidInputError, match="must be new or empty"):
+        init(folder, {"a": None})
+
+
+@pytest.mark.parametrize(
+    ("change", "rule"),
+    [
+        ({"algorithm": "magic"}, "algorithm"),
+        ({"tol": "small"}, "tol: must be of type float"),
+        ({"max-rounds": 2.5}, "max-rounds: must be of type int"),
+        ({"deadline": 0}, "deadline"),
+        ({"join-deadline": -1.0}, "join-deadline"),
+        ({"quorum": -1}, "quorum"),
+        ({"on-fault": "ignore"}, "on-fault"),
+        ({"support": "ball"}, "support"),
+        ({"epsilon": "large"}, "epsilon: must be of type float"),
+        ({"resume": 1}, "resume: must be of type bool"),
+        ({"colour": "red"}, "see 'colour'"),
+        ({"client-weights": "mine"}, "client-weights"),
+    ],
+)
+def test_wrong_settings_are_refused_by_name(change, rule):
+    with pytest.raises(InvalidInputError, match=rule):
+        RunSettings.from_config(change)
+
+
+def test_settings_that_do_not_go_together_are_refused_before_the_run():
+    with pytest.raises(FDRSVMError, match="support=None only"):
+        RunSettings.from_config({"algorithm": "admm", "support": "unit-box"})
+
+
+def test_settings_take_whole_numbers_auto_and_infinity():
+    settings = RunSettings.from_config({"tol": 1, "kappa": "inf", "tau": 0.5, "epsilon": "auto"})
+    assert settings.tol == 1.0
+    assert settings.task().kappa == "inf"
+    assert settings.estimator().tau == 0.5
+    assert RunSettings().estimator().tau is None
+
+
+@pytest.mark.parametrize("value", [True, False, 3, 1e-5, "text", 'a "quoted" \\ one', "", "ä"])
+def test_settings_survive_toml(value):
+    assert tomllib.loads(f"x = {toml_value(value)}")["x"] == value
+
+
+def test_an_audit_log_passes_over_a_line_that_was_cut_off(tmp_path):
+    log = AuditLog(tmp_path / "a" / "audit.jsonl")
+    log({"event": "start"})
+    log({"event": "end", "gap": float("inf")})
+    with log.path.open("a") as file:
+        file.write('{"event": "rou')
+    assert [one["event"] for one in read_audit(log.path)] == ["start", "end"]
+    assert list(read_audit(tmp_path / "none")) == []
+
+
+PARENT = (
+    "import subprocess, sys; subprocess.run([sys.executable, '-c', 'import time; time.sleep(99)'])"
+)
+
+
+def test_processes_are_ended_with_all_that_they_started(tmp_path):
+    one = start("parent", [sys.executable, "-c", PARENT], tmp_path / "log.txt", os.environ)
+    assert one.is_alive
+    write_list(tmp_path / "list.json", [one])
+    assert read_list(tmp_path / "list.json") == [one]
+    time.sleep(1.0)
+    assert stop([one]) == []
+    assert not one.is_alive
+
+
+def test_a_pid_that_now_belongs_to_another_process_is_left_alone():
+    other = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(99)"])
+    try:
+        assert stop([Started("old", other.pid, "long ago")]) == []
+        assert other.poll() is None
+    finally:
+        other.kill()
+        other.wait()
+
+
+def test_a_server_that_is_not_there_yet_is_waited_for(tmp_path):
+    init(tmp_path / "fed", {"a": None}, port=1)
+    client = ClientFolder.read(tmp_path / "fed" / "plants" / "a")
+    assert "does not answer yet" in check_server(client)
+
+
+def test_the_commands_say_what_is_wrong_in_one_line(tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr(os, "environ", os.environ.copy())  # commands set Flower's variables
+    fed = str(tmp_path / "fed")
+    assert main(["federation", "init", fed, "--plant", "a", "--plant", "b", "--port", "4400"]) == 0
+    assert json.loads(json.dumps(capsys.readouterr().out)).startswith(fed)
+    for arguments, rule in (
+        (["federation", "init", fed, "--plant", "a"], "must be new or empty"),
+        (["federation", "init", fed + "2", "--plant", "a", "--plant", "a"], "names must differ"),
+        (["federation", "run", fed, "--output", fed, "--set", "tol"], "NAME=VALUE"),
+        (["federation", "run", fed, "--output", fed, "--set", "tol=x"], "tol: must be of type"),
+        (["federation", "resume", fed, "--output", fed + "3"], "must be the folder of a run"),
+        (["federation", "run", str(tmp_path), "--output", fed], "federation init"),
+        (["federation", "simulate", str(tmp_path), "--output", fed + "4"], "has none"),
+        (["client", str(tmp_path)], "federation init"),
+        (["client", f"{fed}/plants/a"], "data: must be a file"),
+        (["server", str(tmp_path)], "federation init"),
+    ):
+        assert main(arguments) == 1, arguments
+        error = capsys.readouterr().err
+        assert rule in error, error
+        assert len(error.splitlines()) == 1, error
+    assert main(["federation", "status", fed]) == 1
+    assert capsys.readouterr().out == "down\n"
+    assert main(["federation", "down", fed]) == 0

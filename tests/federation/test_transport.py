@@ -1,0 +1,381 @@
+"""Messages over Flower's grid: the same bits as in one process, and every wait ends."""
+
+import json
+import time
+
+import numpy as np
+import pytest
+from flwr.app import ConfigRecord, RecordDict
+
+from fdrsvm import FDRSVC, ClientError, CorruptDataError, FedSVC, InvalidInputError, QuorumError
+from fdrsvm.federated.joining import (
+    Introduction,
+    Request,
+    Response,
+    Task,
+    decode_introduction,
+    encode_introduction,
+)
+from fdrsvm.federated.transports.flower import (
+    FlowerTransport,
+    request_from_records,
+    request_to_records,
+    response_from_records,
+    response_to_records,
+)
+from fdrsvm.federation.client_side import introduce, respond
+from fdrsvm.federation.plant_data import read_plant
+from fdrsvm.federation.server_side import train
+from fdrsvm.federation.settings import RunSettings
+from tests.federation.cases import (
+    APP_CRASHED,
+    APP_RAISED,
+    NO_APP,
+    Grid,
+    fingerprint,
+    in_process,
+    plant,
+    write_csv,
+    write_plants,
+)
+
+RELEASE = Introduction.__module__ and __import__("fdrsvm").__version__
+
+
+@pytest.fixture
+def files(tmp_path):
+    return write_plants(tmp_path / "data")
+
+
+def nodes_of(files, tmp_path, **config):
+    return {
+        100 + k: plant(name, path, state=str(tmp_path / "state"), **config)
+        for k, (name, path) in enumerate(files.items())
+    }
+
+
+def run(grid, tmp_path, *, output="run", hurry=None, **config):
+    settings = RunSettings.from_config(
+        {"output": str(tmp_path / output), "deadline": 5.0, "join-deadline": 5.0, **config}
+    )
+
+    def connect(audit):
+        return FlowerTransport(
+            grid,
+            release=RELEASE,
+            task=settings.task(),
+            expected=settings.expected,
+            n_clients=settings.n_clients,
+            join_deadline=settings.join_deadline,
+            listener=audit,
+            poll=0.001,
+            look_around=0.01,
+            **(hurry or {}),
+        )
+
+    return train(connect, settings, lambda line: None)
+
+
+def events(tmp_path, output="run"):
+    lines = (tmp_path / output / "audit.jsonl").read_text().splitlines()
+    return [json.loads(line) for line in lines]
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("algorithm", ["bundle", "admm", "admm-sc", "subgradient"])
+def test_the_model_has_the_bits_of_one_process_whatever_order_answers_arrive_in(
+    algorithm, seed, files, tmp_path, recwarn
+):
+    settings = {"max_rounds": 8, "epsilon": 0.01}
+    grid = Grid(nodes_of(files, tmp_path), seed=seed)
+    run(grid, tmp_path, algorithm=algorithm, epsilon=0.01, **{"max-rounds": 8})
+    model = FDRSVC.load(tmp_path / "run" / "model.safetensors")
+    there = in_process(files, algorithm=algorithm, **settings)
+    assert fingerprint(model) == fingerprint(there)
+    assert model.gap_ == there.gap_
+    assert model.worst_case_risk_per_client_ == there.worst_case_risk_per_client_
+    assert model.feature_names_in_.tolist() == ["sensor 0", "sensor 1", "sensor 2"]
+    recwarn.clear()
+
+
+def test_several_classes_and_unequal_plants_have_the_bits_of_one_process(tmp_path):
+    files = write_plants(tmp_path / "data", labels=("a", "b", "c"))
+    run(Grid(nodes_of(files, tmp_path)), tmp_path, **{"client-weights": "samples", "tol": 1e-3})
+    model = FDRSVC.load(tmp_path / "run" / "model.safetensors")
+    there = in_process(files, client_weights="samples", tol=1e-3)
+    assert model.classes_.tolist() == ["a", "b", "c"]
+    assert fingerprint(model) == fingerprint(there)
+
+
+def test_a_baseline_ends_in_a_model_file_of_its_own_kind(files, tmp_path):
+    run(Grid(nodes_of(files, tmp_path)), tmp_path, algorithm="fedavg", tol=0.0, **{"max-rounds": 4})
+    model = FedSVC.load(tmp_path / "run" / "model.safetensors")
+    assert model.n_iter_ == 4
+    assert np.isfinite(model.coef_).all()
+
+
+def test_certificate_and_audit_log_tell_who_took_part_and_no_value(files, tmp_path):
+    result = run(Grid(nodes_of(files, tmp_path)), tmp_path)
+    certificate = json.loads((tmp_path / "run" / "certificate.json").read_text())
+    assert certificate["clients"] == sorted(files)
+    assert certificate["gap"] == result.gap <= 1e-4
+    log = events(tmp_path)
+    assert [log[0]["event"], log[-1]["event"]] == ["start", "end"]
+    answers = [one for one in log if one["event"] == "answer"]
+    assert len(answers) == 3 * result.n_rounds
+    assert {one["client"] for one in answers} == set(files)
+    assert all(len(one["sha256_up"]) == 64 and one["bytes_up"] > 0 for one in answers)
+    assert log[-1]["model_sha256"] == certificate["model_sha256"]
+    text = (tmp_path / "run" / "audit.jsonl").read_text()
+    rows = read_plant(plant("plant-0", files["plant-0"]))
+    assert not any(repr(float(value)) in text for value in rows.X.ravel())
+
+
+def test_a_message_that_got_lost_is_sent_again_and_changes_no_bit(files, tmp_path):
+    lost = {2: 101, 3: 100, 5: 102}
+
+    def trouble(node, request):
+        return APP_CRASHED if lost.pop(len(grid.pushed) // 4, None) == node else None
+
+    grid = Grid(nodes_of(files, tmp_path), trouble)
+    run(grid, tmp_path)
+    assert len(lost) < 3
+    model = FDRSVC.load(tmp_path / "run" / "model.safetensors")
+    assert fingerprint(model) == fingerprint(in_process(files))
+    assert any(one.get("losses") for one in events(tmp_path))
+
+
+def test_a_node_that_comes_back_with_its_key_is_asked_again(files, tmp_path):
+    state = {"silent": 0}
+
+    def trouble(node, request):
+        if node == 101 and request.kind == "round" and state["silent"] == 0:
+            state["silent"] = 1
+            grid.starts[101] = "second"  # it was killed with the message, and started anew
+            return "silent"
+        return None
+
+    grid = Grid(nodes_of(files, tmp_path), trouble)
+    run(grid, tmp_path)
+    model = FDRSVC.load(tmp_path / "run" / "model.safetensors")
+    assert fingerprint(model) == fingerprint(in_process(files))
+
+
+def test_a_node_that_comes_back_without_a_key_is_known_by_its_name(files, tmp_path):
+    def trouble(node, request):
+        if node == 101 and request.kind == "round":
+            grid.nodes[999] = grid.nodes.pop(101)
+            grid.starts[999] = "first"
+            return 5
+        return None
+
+    grid = Grid(nodes_of(files, tmp_path), trouble)
+    run(grid, tmp_path)
+    model = FDRSVC.load(tmp_path / "run" / "model.safetensors")
+    assert fingerprint(model) == fingerprint(in_process(files))
+    assert [one["event"] for one in events(tmp_path)].count("rejoined") == 1
+
+
+def test_a_silent_node_stops_the_run_at_its_deadline_and_is_named(files, tmp_path):
+    grid = Grid(
+        nodes_of(files, tmp_path),
+        lambda node, request: "silent" if node == 102 and request.kind == "round" else None,
+    )
+    start = time.monotonic()
+    with pytest.raises(QuorumError, match=r"plant-2: no answer within 0.5 s"):
+        run(grid, tmp_path, deadline=0.5)
+    assert time.monotonic() - start < 30.0
+    last = events(tmp_path)[-1]
+    assert last["event"] == "failed"
+    assert "plant-2" in last["reason"]
+
+
+def test_with_a_quorum_the_round_ends_at_its_deadline(files, tmp_path):
+    rounds = iter(range(100))
+
+    def trouble(node, request):
+        return "silent" if node == 102 and request.kind == "round" and next(rounds) < 2 else None
+
+    result = run(Grid(nodes_of(files, tmp_path), trouble), tmp_path, deadline=0.3, quorum=2)
+    assert [record.n_answers for record in result.history[:3]] == [2, 2, 3]
+    assert "plant-2" in result.history[0].faults[0]
+    assert result.gap <= 1e-4  # of all three: the certificate covers the whole federation
+
+
+def test_who_is_gone_is_not_waited_for_twice(files, tmp_path):
+    def trouble(node, request):
+        if node == 102 and request.kind == "round":
+            grid.nodes.pop(102)
+            return 5
+        return None
+
+    grid = Grid(nodes_of(files, tmp_path), trouble)
+    start = time.monotonic()
+    with pytest.raises(InvalidInputError, match="evaluated by every client"):
+        run(grid, tmp_path, deadline=1.0, quorum=2, **{"max-rounds": 6, "tol": 0.0})
+    assert time.monotonic() - start < 5.0  # one deadline, not six
+    assert (tmp_path / "run" / "model.safetensors").exists()
+
+
+@pytest.mark.parametrize("code", [APP_RAISED, NO_APP])
+def test_an_error_of_the_app_is_a_fault_of_that_client(code, files, tmp_path):
+    grid = Grid(
+        nodes_of(files, tmp_path),
+        lambda node, request: code if node == 101 and request.kind == "round" else None,
+    )
+    with pytest.raises(ClientError, match="client 'plant-1', round 1"):
+        run(grid, tmp_path)
+
+
+def test_a_client_that_raises_is_named_and_the_policy_applied(files, tmp_path):
+    nodes = nodes_of(files, tmp_path)
+    honest = nodes[101]
+    calls = iter(range(100))
+
+    def moody(request):
+        if request.kind == "round" and next(calls) == 1:
+            return Response("error", "plant-1", reason="InvalidInputError: out of order")
+        return respond(request, honest)
+
+    nodes[101] = moody
+    with pytest.raises(ClientError, match=r"client 'plant-1', round 2: .*out of order"):
+        run(Grid(nodes), tmp_path)
+    calls = iter(range(100))
+    result = run(Grid(nodes), tmp_path, output="drop", quorum=2, **{"on-fault": "drop"})
+    assert result.history[1].faults == ("plant-1: InvalidInputError: out of order",)
+    assert result.gap <= 1e-4
+
+
+def test_a_run_resumes_at_its_last_round_with_equal_bits(files, tmp_path):
+    nodes = nodes_of(files, tmp_path)
+
+    def trouble(node, request):
+        return APP_RAISED if len(grid.pushed) > 14 else None
+
+    grid = Grid(nodes, trouble)
+    with pytest.raises(ClientError):
+        run(grid, tmp_path, algorithm="admm", tol=0.0, **{"max-rounds": 9})
+    grid = Grid(nodes)
+    run(grid, tmp_path, algorithm="admm", tol=0.0, resume=True, **{"max-rounds": 9})
+    model = FDRSVC.load(tmp_path / "run" / "model.safetensors")
+    there = in_process(files, algorithm="admm", tol=0.0, max_rounds=9)
+    assert fingerprint(model) == fingerprint(there)
+    resumed = [one for one in events(tmp_path) if one["event"] == "resumed"]
+    assert len(resumed) == 1
+    assert resumed[0]["round"] >= 2
+
+
+def test_a_resume_without_a_checkpoint_starts_anew(files, tmp_path):
+    result = run(Grid(nodes_of(files, tmp_path)), tmp_path, resume=True)
+    assert result.gap <= 1e-4
+
+
+def test_two_nodes_with_one_client_id_are_both_named(files, tmp_path):
+    nodes = nodes_of(files, tmp_path)
+    nodes[555] = nodes[100]
+    with pytest.raises(InvalidInputError, match=r"'plant-0'.*nodes 100 and 555.*stop one"):
+        run(Grid(nodes), tmp_path)
+
+
+def test_a_node_cannot_speak_for_another_plant(files, tmp_path):
+    grid = Grid(nodes_of(files, tmp_path))
+    grid.key_names = {100: "plant-0", 101: "plant-0", 102: "plant-2"}
+    with pytest.raises(ClientError, match="'plant-0', round 0: it calls itself 'plant-1'"):
+        run(grid, tmp_path)
+
+
+def test_missing_clients_are_named_at_the_deadline(files, tmp_path):
+    grid = Grid(nodes_of(files, tmp_path))
+    with pytest.raises(QuorumError, match=r"3 valid answers, 4 are needed \(plant-9: not conn"):
+        run(grid, tmp_path, clients="plant-0,plant-1,plant-2,plant-9", **{"join-deadline": 0.3})
+
+
+def test_too_few_nodes_are_counted_at_the_deadline(files, tmp_path):
+    with pytest.raises(QuorumError, match="2 more nodes"):
+        run(Grid(nodes_of(files, tmp_path)), tmp_path, **{"join-deadline": 0.3, "n-clients": 5})
+
+
+def test_without_nodes_the_run_ends_at_the_deadline(tmp_path):
+    with pytest.raises(QuorumError, match="0 valid answers, 1 are needed"):
+        run(Grid({}), tmp_path, **{"join-deadline": 0.2})
+
+
+def test_clients_that_nobody_asked_for_are_left_out(files, tmp_path):
+    result = run(Grid(nodes_of(files, tmp_path)), tmp_path, clients="plant-0,plant-2")
+    assert result.federation.client_ids == ("plant-0", "plant-2")
+    refused = [one for one in events(tmp_path) if one["event"] == "refused"]
+    assert [one["client"] for one in refused] == ["plant-1"]
+
+
+def test_a_client_of_another_release_is_named_with_the_remedy(files, tmp_path):
+    nodes = nodes_of(files, tmp_path)
+    honest = nodes[101]
+    nodes[101] = lambda request: respond(
+        Request(request.kind, "9.9", request.task, request.payload), honest
+    )
+    with pytest.raises(ClientError, match=r"'plant-1'.*one release.*the server has 9.9"):
+        run(Grid(nodes), tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        ({"n_features": 4}, "'plant-1'.*has 4 features and 'plant-0' has 3"),
+        ({"names": ["sensor 0", "sensor 2", "sensor 1"]}, "'plant-1'.*column 1 is 'sensor 2'"),
+    ],
+)
+def test_a_client_whose_columns_differ_is_named(change, reason, files, tmp_path):
+    names = change.pop("names", None)
+    from tests.federation.cases import plant_rows
+
+    write_csv(files["plant-1"], *plant_rows(1, **change), names=names)
+    with pytest.raises(ClientError, match=reason):
+        run(Grid(nodes_of(files, tmp_path)), tmp_path)
+
+
+def test_a_data_file_that_went_missing_is_named(files, tmp_path):
+    files["plant-1"].unlink()
+    with pytest.raises(ClientError, match=r"'plant-1'.*data: must be a file.*plant-1.csv"):
+        run(Grid(nodes_of(files, tmp_path)), tmp_path)
+
+
+def test_data_that_change_during_a_run_are_a_fault(files, tmp_path):
+    def trouble(node, request):
+        if len(grid.pushed) == 10:
+            files["plant-2"].write_text(files["plant-2"].read_text().replace("healthy", "worn", 1))
+        return
+
+    grid = Grid(nodes_of(files, tmp_path), trouble)
+    with pytest.raises(ClientError, match="'plant-2', round 3: data: must not change during a run"):
+        run(grid, tmp_path)
+
+
+def test_records_survive_and_others_are_refused():
+    request = Request("round", "1.0", Task().to_json(), b"\x00\xff")
+    assert request_from_records(request_to_records(request)) == request
+    response = Response("update", "plant", b"\x01", "")
+    assert response_from_records(response_to_records(response)) == response
+    for content in (
+        {},
+        {"fdrsvm": ConfigRecord({"kind": "round"})},
+        {"fdrsvm": ConfigRecord({**vars(request), "kind": "order"})},
+        {"fdrsvm": ConfigRecord({**vars(request), "payload": "text"})},
+        {"other": ConfigRecord(dict(vars(request)))},
+    ):
+        with pytest.raises(CorruptDataError, match="request"):
+            request_from_records(RecordDict(content))
+
+
+def test_introductions_survive_and_wrong_ones_are_refused(files):
+    own = plant("plant-0", files["plant-0"])
+    introduction = introduce(own, read_plant(own), Task())
+    assert decode_introduction(encode_introduction(introduction)) == introduction
+    for change in ({"n_rows": 0}, {"labels": ()}, {"labels": (1.5,)}, {"feature_names": ("a",)}):
+        wrong = Introduction(**{**vars(introduction), **change})
+        with pytest.raises(CorruptDataError, match="introduction"):
+            decode_introduction(encode_introduction(wrong))
+
+
+def test_a_task_of_another_release_is_refused():
+    with pytest.raises(CorruptDataError, match="another release"):
+        Task.from_json('{"epsilon": 1.0, "shape": "cube"}')
