@@ -1,12 +1,13 @@
 """Row files, resuming, and the choice of parameters."""
 
 import gzip
+import sys
 from dataclasses import dataclass
 
 import numpy as np
 import pytest
 
-from fdrsvm import InvalidInputError
+from fdrsvm import FDRSVMError, InvalidInputError
 from fdrsvm.experiments.reproduction.clients import Clients
 from fdrsvm.experiments.reproduction.methods import Method, Trained
 from fdrsvm.experiments.reproduction.rows import RowFile, read_rows
@@ -105,6 +106,17 @@ def test_fewer_tasks_than_stored_rows_leave_the_others_in_the_file(tmp_path):
     rows = run_study(Squares(2, str(tmp_path)), tmp_path, 1)
     assert [row["n"] for row in rows] == ["0", "0", "1", "1"]
     assert len(read_rows(tmp_path / "squares.csv")) == 10
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="there is no flock")
+def test_two_runs_do_not_share_a_file(tmp_path):
+    import fcntl
+
+    with (tmp_path / ".squares.lock").open("a") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        with pytest.raises(FDRSVMError, match="another run is at work"):
+            run_study(Squares(2, str(tmp_path)), tmp_path, 1)
+    assert len(run_study(Squares(2, str(tmp_path)), tmp_path, 1)) == 4
 
 
 def test_progress_tells_the_time_left(monkeypatch, capsys):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import multiprocessing
 import os
 import sys
@@ -11,7 +12,11 @@ from concurrent.futures import FIRST_COMPLETED, ProcessPoolExecutor, wait
 from pathlib import Path
 from typing import Any, ClassVar, Protocol, TypeAlias
 
+from fdrsvm.errors import FDRSVMError
 from fdrsvm.experiments.reproduction.rows import Row, RowFile, read_rows
+
+if sys.platform != "win32":
+    import fcntl
 
 Task: TypeAlias = tuple[str, ...]
 Rows: TypeAlias = list[dict[str, Any]]
@@ -85,18 +90,32 @@ def missing_tasks(study: Study, folder: Path) -> list[Task]:
 
 def run_study(study: Study, folder: Path, jobs: int) -> list[Row]:
     """Runs what is missing in ``folder``; returns all rows, in the order of the tasks."""
-    file = RowFile(folder / f"{study.file}.csv", study.columns)
-    tasks, todo = study.tasks(), missing_tasks(study, folder)
-    if todo:
-        progress = Progress(study.file, len(tasks) - len(todo), len(tasks))
-        for rows in _results(study, todo, jobs):
-            file.append(rows)
-            progress.step()
-    rows = _in_order(study, tasks, file.read())
-    if todo:
-        file.replace(rows)
-    wanted = set(tasks)
+    path, tasks = folder / f"{study.file}.csv", study.tasks()
+    folder.mkdir(parents=True, exist_ok=True)
+    with _alone(folder / f".{study.file}.lock"):
+        file, todo = RowFile(path, study.columns), missing_tasks(study, folder)
+        if todo:
+            progress = Progress(study.file, len(tasks) - len(todo), len(tasks))
+            for found in _results(study, todo, jobs):
+                file.append(found)
+                progress.step()
+            file.replace(_in_order(study, tasks, file.read()))
+        rows, wanted = file.read(), set(tasks)
     return [row for row in rows if _key(study, row) in wanted]
+
+
+@contextlib.contextmanager
+def _alone(path: Path) -> Iterator[None]:
+    """Two runs on one file would do everything twice; the lock ends with its process."""
+    with path.open("a") as lock:
+        if sys.platform != "win32":
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                raise FDRSVMError(
+                    f"another run is at work in {path.parent}; wait for it, or use another folder"
+                ) from None
+        yield
 
 
 def _key(study: Study, row: Row) -> Task:
