@@ -59,7 +59,10 @@ def sensitivity():
     found = []
     for level, setting, r in itertools.product(LEAKS, ("nominal", "both"), (0, 1)):
         key = {"severities": level, "setting": setting, "repetition": r}
-        found.append(row(**key, method="Central", parameter="best", value="", mccr=0.95))
+        found += [
+            row(**key, method="Central", parameter="kappa at epsilon 0.1", value=k, mccr=m)
+            for k, m in ((0.5, 0.95), (1.0, 0.9))
+        ]
         for place, value in enumerate((5, 100, 220)):
             found += [
                 row(**key, method="ADMM", parameter="T", value=value, mccr=0.7 + 0.1 * place),

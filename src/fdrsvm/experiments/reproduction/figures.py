@@ -26,6 +26,7 @@ from fdrsvm.experiments.drawing import (
     style,
 )
 from fdrsvm.experiments.reproduction.findings import (
+    best_central,
     best_histories,
     data_name,
     leaks_name,
@@ -264,9 +265,9 @@ def _draw_sensitivity(rows: Rows) -> Named:
 
 def _curves_over(axes: Axes, rows: Rows, parameter: str) -> None:
     of_method = split(rows, "method", SHORT_METHODS)
-    central = values(of_method.pop("Central", []), "mccr")
-    if central:
-        axes.axhline(fmean(central), color=look("Central").colour, linestyle="--", linewidth=1)
+    central = best_central(of_method.pop("Central", []))
+    if central is not None:
+        axes.axhline(central, color=look("Central").colour, linestyle="--", linewidth=1)
     for method, part in of_method.items():
         over = split([row for row in part if row.get("parameter") == parameter], "value")
         cells = [(float(x), score(y)) for x, r in over.items() if (y := values(r, "mccr"))]

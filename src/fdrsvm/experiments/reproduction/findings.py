@@ -354,18 +354,27 @@ def sensitivity_says(rows: Rows, setting: str) -> str:
         curves = _curves(part)
         if not curves:
             continue
-        central = values([row for row in part if row.get("method") == "Central"], "mccr")
-        line = f" The best central model has {fmean(central):.3f}." if central else ""
+        central = best_central(part)
+        line = "" if central is None else f" The best central model has {central:.3f}."
         said.append(f"{leaks_name(severities).capitalize()}: {_peaks(curves)}.{line}")
         said.append(_slopes(curves))
     return " ".join(said)
 
 
+def best_central(rows: Rows) -> float | None:
+    """The largest mean mCCR in the central model's grid, if it has one."""
+    curves = _all_curves([row for row in rows if row.get("method") == "Central"])
+    return max((max(means.values()) for means in curves.values()), default=None)
+
+
 def _curves(rows: Rows) -> _Curves:
+    return _all_curves([row for row in rows if row.get("method") != "Central"])
+
+
+def _all_curves(rows: Rows) -> _Curves:
     return {
         (method, parameter): means
         for method, of_method in split(rows, "method", SHORT_METHODS).items()
-        if method != "Central"
         for parameter, part in split(of_method, "parameter").items()
         if (
             means := {
