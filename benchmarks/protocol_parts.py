@@ -3,7 +3,8 @@
     OMP_NUM_THREADS=1 python benchmarks/protocol_parts.py
 
 For central DR-SVM, ADMM, FedSGD, FedAvg and FedProx the protocols `paper-code` and `text` differ in
-one thing only, the scaling of features. Three methods have two differences; here each is changed
+the scaling of features only (on UKM also in one row, and so in the splits; on Rice the baselines
+see scaled features in both). Three methods have two differences; here each is changed
 alone, from `paper-code` on, on the splits of the first ten repetitions of `fdrsvm reproduce
 table1`. F-1 by repetition goes to benchmarks/results/protocol_parts.csv. Data: UCI's, from
 FDRSVM_DATA or the loader's cache.

@@ -9,11 +9,16 @@ import pytest
 
 from fdrsvm import FDRSVMError, InvalidInputError
 from fdrsvm.experiments.reproduction.clients import Clients
+from fdrsvm.experiments.reproduction.industrial_study import JoiningStudy
 from fdrsvm.experiments.reproduction.methods import Method, Trained
+from fdrsvm.experiments.reproduction.rounds_study import RoundsStudy
 from fdrsvm.experiments.reproduction.rows import RowFile, read_rows
 from fdrsvm.experiments.reproduction.samples import Fold
+from fdrsvm.experiments.reproduction.scalability_study import ScalabilityStudy
+from fdrsvm.experiments.reproduction.sensitivity_study import SensitivityStudy
 from fdrsvm.experiments.reproduction.study import Progress, run_study
 from fdrsvm.experiments.reproduction.tuning import choose
+from fdrsvm.experiments.reproduction.uci_study import UciStudy
 
 COLUMNS = ("name", "value")
 
@@ -32,15 +37,19 @@ def test_rows_come_back_as_text(tmp_path):
     assert read_rows(tmp_path / "none.csv") == []
 
 
-@pytest.mark.parametrize("cut", range(1, 10))
-def test_a_torn_row_is_dropped_and_the_next_one_is_whole(tmp_path, cut):
+@pytest.mark.parametrize("cut", range(1, 19))
+def test_rows_that_belong_together_are_all_there_or_none(tmp_path, cut):
+    """Wherever the second write was torn off, at the end of a line for example."""
     file = RowFile(tmp_path / "rows.csv", COLUMNS)
     file.append([{"name": "first", "value": 1}, {"name": "second", "value": 2}])
+    file.append([{"name": "third", "value": 3}, {"name": "fourth", "value": 4}])
     content = file.path.read_bytes()
+    assert content.endswith(b"third,3\nfourth,4\n\n")
     file.path.write_bytes(content[:-cut])
+    assert [row["name"] for row in read_rows(file.path)] == ["first", "second"]
     again = RowFile(file.path, COLUMNS)
-    again.append([{"name": "third", "value": 3}])
-    assert [row["name"] for row in again.read()] == ["first", "third"]
+    again.append([{"name": "fifth", "value": 5}])
+    assert [row["name"] for row in again.read()] == ["first", "second", "fifth"]
 
 
 def test_a_torn_header_starts_the_file_anew(tmp_path):
@@ -99,6 +108,27 @@ def test_a_study_goes_on_where_it_stopped_and_repeats_nothing(tmp_path):
     rows = run_study(Squares(6, str(tmp_path)), tmp_path, 1)
     assert len(rows) == 12
     assert [(tmp_path / str(n)).read_text() for n in range(6)] == ["x"] * 6
+
+
+def test_a_small_study_does_not_stand_for_a_large_one():
+    """Quick rows in a folder leave the full study with what they lack."""
+    for few, full in (
+        (SensitivityStudy(repetitions=1, settings=("nominal",)), SensitivityStudy(repetitions=1)),
+        (JoiningStudy(repetitions=1, settings=("nominal",)), JoiningStudy(repetitions=1)),
+        (UciStudy(repetitions=1, names=("ukm",)), UciStudy(repetitions=1)),
+        (RoundsStudy(repetitions=1, quick=True), RoundsStudy(repetitions=1)),
+        (ScalabilityStudy(repetitions=1, quick=True), ScalabilityStudy(repetitions=1)),
+    ):
+        assert set(few.tasks()) < set(full.tasks())
+        assert few.key == full.key
+        assert set(few.key) <= set(few.columns)
+
+
+def test_repetitions_count_in_a_quick_study_too():
+    for study in (RoundsStudy, ScalabilityStudy):
+        assert len(study(repetitions=3, quick=True).tasks()) == 3 * len(
+            study(repetitions=1, quick=True).tasks()
+        )
 
 
 def test_fewer_tasks_than_stored_rows_leave_the_others_in_the_file(tmp_path):

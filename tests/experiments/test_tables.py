@@ -392,3 +392,15 @@ def test_a_parameter_may_be_a_plain_number_or_word():
     assert tables.rounds(rows).rows[0][2].detail == "0.5"
     rows = [{**row, "parameter": "rho=1"} for row in rows]
     assert tables.rounds(rows).rows[0][2].detail == "rho=1"
+
+
+def test_growth_shows_powers_beside_the_stated_ones():
+    rows = [
+        {"panel": "c", "x": x, "method": m, "seconds": s, "rounds": "2", "mccr": ".9"}
+        for m, seconds in (("SM", ("1.0", "4.0")), ("ADMM", ("1.0", "2.0")))
+        for x, s in zip(("1000", "2000"), seconds, strict=True)
+    ]
+    table = tables.growth(rows)
+    found = {row[1].text: [cell.text for cell in row[2:]] for row in table.rows}
+    assert found == {"SM": ["2.00", "2.00", "3.50"], "ADMM": ["1.00", "1.00", "-"]}
+    assert tables.growth([]).rows == ()

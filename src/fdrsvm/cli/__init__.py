@@ -112,7 +112,7 @@ def _add_reproduce(commands: Any) -> None:
     reproduce.add_argument(
         "--repetitions",
         type=_count,
-        help="instead of the paper's 50 (table1, sensitivity) and 10 (table2)",
+        help="instead of 50 (table1, sensitivity), 10 (table2, scalability) and 5 (rounds)",
     )
     reproduce.add_argument("--jobs", type=_count, default=1, help="processes (1)")
     reproduce.add_argument(

@@ -100,7 +100,8 @@ def look(method: str) -> Look:
 def style(**settings: Any) -> AbstractContextManager[None]:
     """The figures' settings, to draw and to save within; ``font_size=9`` is ``font.size``."""
     own: dict[Any, Any] = {name.replace("_", ".", 1): value for name, value in settings.items()}
-    return mpl.rc_context({**_SETTINGS, **own})
+    context: AbstractContextManager[None] = mpl.rc_context({**_SETTINGS, **own})
+    return context
 
 
 def few_ticks(axis: Any, most: int = 4) -> None:

@@ -142,27 +142,29 @@ def _check_same_seed(folder: Path, seed: int) -> None:
 
 
 def _run_and_record(study: Study, options: Options, folder: Path, command: str) -> None:
-    if not missing_tasks(study, folder / _ROWS):
+    """Runs a study; what was done is recorded, whether or not it was interrupted."""
+    rows = folder / _ROWS
+    before, n_missing = os.times(), len(missing_tasks(study, rows))
+    if not n_missing:
         return
-    before = os.times()
-    run_study(study, folder / _ROWS, options.jobs)
-    after = os.times()
-    cpu = sum(after[:4]) - sum(before[:4])
-    runs = _recorded(folder)
-    runs[study.file] = [
-        *runs.get(study.file, []),
-        {
+    try:
+        run_study(study, rows, options.jobs)
+    finally:
+        after = os.times()
+        entry = {
             "command": command,
             "settings": {name: getattr(study, name) for name in study.__dataclass_fields__},
             "jobs": options.jobs,
+            "tasks_done": n_missing - len(missing_tasks(study, rows)),
             "seconds": round(after.elapsed - before.elapsed, 1),
-            "cpu_seconds": round(cpu, 1),
+            "cpu_seconds": round(sum(after[:4]) - sum(before[:4]), 1),
             "ended": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
             "machine": _machine(),
             "versions": _versions(),
-        },
-    ]
-    write_atomically(folder / _RUNS, json.dumps(runs, indent=1).encode())
+        }
+        runs = _recorded(folder)
+        runs[study.file] = [*runs.get(study.file, []), entry]
+        write_atomically(folder / _RUNS, json.dumps(runs, indent=1).encode())
 
 
 def _recorded(folder: Path) -> dict[str, Any]:
@@ -234,6 +236,7 @@ def _tables_by_protocol(rows: Mapping[str, list[Row]], protocol: str) -> dict[st
             found[f"joining-{protocol}-{severities}-{by}"] = table
     if part := rows.get(f"scalability-{protocol}"):
         found[f"scalability-{protocol}"] = tables.scalability(part)
+        found[f"scalability-{protocol}-growth"] = tables.growth(part)
     return found
 
 

@@ -191,8 +191,8 @@ def table2_agrees(rows: Rows) -> str:
         nearest = min(distances, key=distances.__getitem__)
         each = _listing([f"{_points(d)} with {leaks_name(s)}" for s, d in distances.items()])
         said.append(
-            f"On average over the cells ours is off the paper's mean by {each}, so that its "
-            f"figures fit {leaks_name(nearest)} better."
+            f"On average over the cells ours is off the paper's mean by {each}: "
+            f"{leaks_name(nearest)} are nearer to what it prints."
         )
     return " ".join(said)
 
@@ -314,9 +314,9 @@ def _joining_pays(plants: Sequence[Joining], on: str) -> str:
     best = max(plants, key=lambda each: _gain(each, on).mean)
     said = (
         f"for {verdicts['pays']} of {plural(len(plants), 'plant')} (counted in every setting) "
-        f"joining pays beyond chance, for {verdicts['costs']} it costs, for {verdicts['unclear']} "
-        f"it is unclear; on average the federated model is {_points(mean)} "
-        f"{'ahead of' if mean >= 0.0 else 'behind'} the plant's own."
+        f"joining pays in these repetitions, for {verdicts['costs']} it costs, for "
+        f"{verdicts['unclear']} they do not tell; on average the federated model is "
+        f"{_points(mean)} {'ahead of' if mean >= 0.0 else 'behind'} the plant's own."
     )
     if _gain(best, on).mean > 0.0:
         said += (
@@ -337,8 +337,8 @@ def _pooling(plants: Sequence[Joining], on: str) -> str:
         return ""
     mean = fmean(more)
     if mean >= 0.0:
-        return f" Pooling all rows would add {_points(mean)} to the federated model on average."
-    return f" A model of all rows pooled is {_points(mean)} behind the federated one on average."
+        return f" A model of all rows pooled is {_points(mean)} ahead of it on average."
+    return f" A model of all rows pooled is {_points(mean)} behind it on average."
 
 
 # Sensitivity

@@ -1,7 +1,7 @@
 """Table 2: nine methods on the pump, in five settings and with two sets of leak sizes.
 
-And for each plant, on the same data: does joining pay? A model of its own rows alone, the federated
-one and the central one, each the exact optimum of the same robust problem.
+And for each plant, on the same data: does joining pay? A robust model of its own rows alone, the
+federated one, in which plants count alike, and the central one, in which rows do.
 """
 
 from __future__ import annotations

@@ -91,8 +91,8 @@ code {{ overflow-wrap: anywhere; }}
 """
 
 _LEAD = (
-    "Every table and figure of the paper on the federated distributionally robust SVM (FDR-SVM, "
-    "UAI 2025), run again from its description, beside the numbers it prints. A further method, "
+    "Experiments of the paper on the federated distributionally robust SVM (FDR-SVM, UAI 2025), "
+    "run again and shown beside the numbers it prints. A further method, "
     "the certified bundle, is in every comparison: after each round it knows how far from the best "
     "possible model it can still be."
 )
@@ -167,8 +167,7 @@ _SECTIONS = (
                 "table1",
                 "table1",
                 "One panel a data set, one line a method; to the right is better. Filled: ours. "
-                "Hollow: the paper. Bars are one standard deviation over repetitions. Where the "
-                "two bars of a line overlap, the reproduction holds.",
+                "Hollow: the paper. Bars are one standard deviation over repetitions.",
                 lambda rows, _: findings.table1_agrees(rows),
             ),
         ),
@@ -191,7 +190,8 @@ _SECTIONS = (
             _Kind(
                 "wilcoxon",
                 "table1",
-                "A yes means that the difference is too regular to be chance.",
+                'A yes means that the test rejects "no better" at the level 0.05; there are many '
+                "tests, and nothing is corrected for that.",
                 lambda rows, _: findings.wilcoxon_says(rows),
             ),
         ),

@@ -134,7 +134,7 @@ class RoundsStudy:
     seed : int
         Of the splits.
     quick : bool
-        Three data sets, the norm linf, one repetition.
+        Three data sets and the norm linf.
     data_home : str, optional
         Folder of the sets' CSV files, as in :func:`fdrsvm.datasets.load_uci`.
     names : tuple of str
@@ -172,7 +172,7 @@ class RoundsStudy:
         """Data set, norm, repetition and method."""
         return [
             (data, norm, str(repetition), method)
-            for repetition in range(1, 2 if self.quick else self.repetitions + 1)
+            for repetition in range(1, self.repetitions + 1)
             for norm in (NORMS[:1] if self.quick else NORMS)
             for data in _chosen(self.names, self.quick)
             for method in METHODS

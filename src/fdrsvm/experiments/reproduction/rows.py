@@ -1,4 +1,8 @@
-"""Rows of results in CSV files that grow as results come: an interrupted run loses none."""
+"""Rows of results in CSV files that grow as results come: an interrupted run loses none.
+
+Rows that belong together end with an empty line, which CSV readers skip. What comes after the last
+one was interrupted, and is dropped.
+"""
 
 from __future__ import annotations
 
@@ -15,6 +19,8 @@ from fdrsvm.files import write_atomically
 
 Row = dict[str, str]
 
+_END = b"\n\n"
+
 
 def read_rows(path: Path) -> list[Row]:
     """All whole rows of a CSV file, plain or ``.gz``; none if there is no file."""
@@ -27,10 +33,14 @@ def read_rows(path: Path) -> list[Row]:
 
 
 def _parse(content: bytes) -> list[Row]:
-    """A line without its end was torn off by an interruption, and is left out."""
-    whole = content[: content.rfind(b"\n") + 1].decode("utf-8")
-    reader = csv.DictReader(io.StringIO(whole, newline=""))
-    return [row for row in reader if None not in row and None not in row.values()]
+    whole = content[: _whole_size(content)].decode("utf-8")
+    return list(csv.DictReader(io.StringIO(whole, newline="")))
+
+
+def _whole_size(content: bytes) -> int:
+    """Bytes up to the last end of rows that belong together."""
+    end = content.rfind(_END)
+    return end + len(_END) if end >= 0 else 0
 
 
 class RowFile:
@@ -49,9 +59,9 @@ class RowFile:
         self.columns = tuple(columns)
         path.parent.mkdir(parents=True, exist_ok=True)
         content = path.read_bytes() if path.exists() else b""
-        end = content.rfind(b"\n") + 1
-        if end == 0:
-            path.write_bytes(self._lines([dict(zip(self.columns, self.columns, strict=True))]))
+        whole = _whole_size(content)
+        if whole == 0:
+            self.replace([])
             return
         header = tuple(next(csv.reader([content[: content.index(b"\n")].decode("utf-8")])))
         if header != self.columns:
@@ -60,15 +70,15 @@ class RowFile:
                 f"must have the columns {', '.join(self.columns)}",
                 f"it has {', '.join(header)}: rows of another version; use another folder",
             )
-        if end < len(content):  # or the next row would join the torn one
-            os.truncate(path, end)
+        if whole < len(content):  # or the next rows would join the torn ones
+            os.truncate(path, whole)
 
     def read(self) -> list[Row]:
         """All rows."""
         return read_rows(self.path)
 
     def append(self, rows: Iterable[Mapping[str, Any]]) -> None:
-        """Adds rows in one write."""
+        """Adds rows that belong together: all of them will be there, or none."""
         with self.path.open("ab") as file:
             file.write(self._lines(rows))
             file.flush()
@@ -83,4 +93,4 @@ class RowFile:
         text = io.StringIO(newline="")
         writer = csv.DictWriter(text, self.columns, lineterminator="\n")
         writer.writerows(rows)
-        return text.getvalue().encode("utf-8")
+        return text.getvalue().encode("utf-8") + b"\n"

@@ -153,7 +153,7 @@ class ScalabilityStudy:
         """Panel, x and repetition."""
         return [
             (panel, str(x), str(repetition))
-            for repetition in range(1, 2 if self.quick else self.repetitions + 1)
+            for repetition in range(1, self.repetitions + 1)
             for panel, points in PANELS.items()
             for x in (points[:: len(points) - 1] if self.quick else points)
         ]

@@ -29,6 +29,7 @@ from fdrsvm.experiments.reproduction.paper_values import (
     PaperTable,
     Printed,
 )
+from fdrsvm.experiments.reproduction.scalability_study import growth_exponents
 from fdrsvm.experiments.reproduction.summary import (
     METHODS,
     SEVERITIES,
@@ -53,6 +54,7 @@ from fdrsvm.experiments.reproduction.wilcoxon import Comparison, compare_best, c
 __all__ = [
     "Cell",
     "Table",
+    "growth",
     "joining",
     "rounds",
     "scalability",
@@ -391,9 +393,44 @@ def scalability(rows: Rows) -> Table:
             "From the smallest size to the largest; medians over repetitions. Bold: the fastest of"
             " a panel at its largest size.",
             "Growth: the power p of size that fits the seconds best, size^p.",
-            "The paper states, for a given accuracy, N^3.5 P^3.5 + G P for SM and (N + P)^3.5 + G P"
-            " for ADMM-SC.",
             _repetitions(counts),
+        ),
+        n_labels=2,
+    )
+
+
+def growth(rows: Rows) -> Table:
+    """Powers of size: of a round's seconds, of those to the peak, and of the paper's stated work.
+
+    Parameters
+    ----------
+    rows : sequence of dict
+        Rows of the scalability study.
+
+    Returns
+    -------
+    Table
+        A row for each panel and method.
+    """
+    found = growth_exponents(rows)
+    return Table(
+        title="Scalability: how seconds grow with size",
+        head=("panel", "method", "a round", "to the peak", "stated"),
+        rows=tuple(
+            (
+                Cell(_PANELS[line.panel]),
+                Cell(line.method),
+                Cell(f"{line.seconds_per_round:.2f}"),
+                Cell(f"{line.seconds:.2f}"),
+                Cell(MISSING if line.stated is None else f"{line.stated:.2f}"),
+            )
+            for line in found
+        ),
+        notes=(
+            "The power p of the law size^p that fits best, over all sizes and repetitions. The peak"
+            " is a maximum over a noisy curve, so the cost of a round is the steadier measure.",
+            "Stated: of the work that the paper states, N^3.5 P^3.5 + G P for SM and"
+            " (N + P)^3.5 + G P for ADMM-SC; it states none for ADMM.",
         ),
         n_labels=2,
     )
