@@ -25,7 +25,7 @@ from fdrsvm.experiments.reproduction.samples import sample_pump
 from fdrsvm.experiments.reproduction.tuning import evaluate_methods
 
 RESULTS = Path(__file__).parent / "results" / "pump_pools.csv"
-REPETITIONS = 10
+REPETITIONS = 5
 SEED = 0
 OWN_RECORDS = replace(PROTOCOLS["paper-code"], one_pool=False)
 
