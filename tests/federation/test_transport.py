@@ -1,13 +1,22 @@
 """Messages over Flower's grid: the same bits as in one process, and every wait ends."""
 
 import json
+import math
 import time
 
 import numpy as np
 import pytest
 from flwr.app import ConfigRecord, RecordDict
 
-from fdrsvm import FDRSVC, ClientError, CorruptDataError, FedSVC, InvalidInputError, QuorumError
+from fdrsvm import (
+    FDRSVC,
+    ClientError,
+    CorruptDataError,
+    FDRSVMError,
+    FedSVC,
+    InvalidInputError,
+    QuorumError,
+)
 from fdrsvm.federated.joining import (
     Introduction,
     Request,
@@ -23,6 +32,7 @@ from fdrsvm.federated.transports.flower import (
     response_from_records,
     response_to_records,
 )
+from fdrsvm.federation import runs
 from fdrsvm.federation.client_side import introduce, respond
 from fdrsvm.federation.plant_data import read_plant
 from fdrsvm.federation.server_side import train
@@ -268,6 +278,64 @@ def test_a_run_resumes_at_its_last_round_with_equal_bits(files, tmp_path):
 def test_a_resume_without_a_checkpoint_starts_anew(files, tmp_path):
     result = run(Grid(nodes_of(files, tmp_path)), tmp_path, resume=True)
     assert result.gap <= 1e-4
+
+
+def cut_off(files, tmp_path, **config):
+    """A run that ended after its first rounds, and a grid to go on with."""
+    nodes = nodes_of(files, tmp_path)
+    grid = Grid(nodes, lambda node, request: APP_RAISED if len(grid.pushed) > 9 else None)
+    with pytest.raises(ClientError):
+        run(grid, tmp_path, **config)
+    return Grid(nodes)
+
+
+@pytest.mark.parametrize(
+    ("setting", "value"), [("kappa", 0.1), ("loss", "squared-hinge"), ("epsilon", 0.5), ("seed", 1)]
+)
+def test_a_run_is_not_resumed_with_another_problem(setting, value, files, tmp_path):
+    grid = cut_off(files, tmp_path)
+    with pytest.raises(FDRSVMError, match=f"{setting}: must be .* as the run began"):
+        run(grid, tmp_path, resume=True, **{setting: value})
+    assert not grid.pushed
+    assert not (tmp_path / "run" / "certificate.json").exists()
+
+
+def test_a_resumed_run_may_go_on_longer(files, tmp_path):
+    grid = cut_off(files, tmp_path, kappa=math.inf)
+    result = run(grid, tmp_path, resume=True, kappa=math.inf, tol=1e-6, **{"max-rounds": 100})
+    assert result.gap <= 1e-6
+    there = in_process(files, kappa=math.inf, tol=1e-6, max_rounds=100)
+    model = FDRSVC.load(tmp_path / "run" / "model.safetensors")
+    assert fingerprint(model) == fingerprint(there)
+
+
+def test_the_command_resumes_with_the_settings_of_the_run(files, tmp_path, monkeypatch):
+    cut_off(files, tmp_path, kappa=3.0, clients="plant-0,plant-1,plant-2")
+    started = []
+    monkeypatch.setattr(runs, "start_run", lambda server, config: started.append(config) or "1")
+    monkeypatch.setattr(runs, "follow", lambda *_: {})
+    runs.run(None, tmp_path / "run", {"tol": 1e-6}, resume=True, tell=lambda line: None)
+    (config,) = started
+    assert config["kappa"] == 3.0
+    assert config["clients"] == "plant-0,plant-1,plant-2"
+    assert (config["tol"], config["resume"]) == (1e-6, True)
+    with pytest.raises(InvalidInputError, match=r"kappa: must be 3\.0"):
+        runs.run(None, tmp_path / "run", {"kappa": 0.5}, resume=True, tell=lambda line: None)
+    assert len(started) == 1
+
+
+def test_a_run_whose_settings_are_not_known_is_not_resumed(files, tmp_path):
+    grid = cut_off(files, tmp_path)
+    (tmp_path / "run" / "run.json").unlink()
+    with pytest.raises(InvalidInputError, match=r"no run\.json"):
+        run(grid, tmp_path, resume=True)
+
+
+def test_a_client_answers_for_one_problem_only_in_a_run(files, tmp_path):
+    grid = cut_off(files, tmp_path)
+    grid.nodes[101] = plant("plant-1", files["plant-1"], state=str(tmp_path / "state"), kappa=9.0)
+    with pytest.raises(ClientError, match=r"'plant-1'.*must not change during a run"):
+        run(grid, tmp_path, resume=True)
 
 
 def test_two_nodes_with_one_client_id_are_both_named(files, tmp_path):

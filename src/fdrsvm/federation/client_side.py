@@ -6,6 +6,8 @@ the rounds before.
 
 from __future__ import annotations
 
+import hashlib
+import json
 import logging
 from typing import Any
 
@@ -63,10 +65,16 @@ def _respond(request: Request, plant: Plant) -> Response:
             "introduction", plant.client_id, encode_introduction(introduce(plant, rows, task))
         )
     broadcast = decode_broadcast(request.payload)
-    stored = MemoryFile(plant.memory_folder, broadcast.run_id, rows.digest)
+    stored = MemoryFile(plant.memory_folder, broadcast.run_id, _digest(plant, rows, task))
     memory, update = answer(make_problem(plant, rows, task), stored.read(), broadcast)
     stored.write(memory)
     return Response("update", plant.client_id, encode(update))
+
+
+def _digest(plant: Plant, rows: PlantRows, task: Task) -> str:
+    """Of all that makes the problem: a run is about one, whatever the server says later."""
+    own = [rows.digest, task.to_json(), plant.label, plant.clip, plant.epsilon, plant.kappa]
+    return hashlib.sha256(json.dumps(own).encode()).hexdigest()
 
 
 def introduce(plant: Plant, rows: PlantRows, task: Task) -> Introduction:

@@ -32,7 +32,7 @@ class MemoryFile:
     run_id : str
         Names the run, and by its hash the file.
     digest : str
-        Of the client's data: a run goes on only with the data it began with.
+        Of the client's data and task: a run goes on only with those it began with.
     """
 
     def __init__(self, folder: Path, run_id: str, digest: str) -> None:
@@ -56,7 +56,8 @@ class MemoryFile:
             raise InvalidInputError(
                 "data",
                 "must not change during a run",
-                "file or contract changed since it began; put them back, or start a new run",
+                "file, contract, task or settings changed since it began; put them back, or start a "
+                "new run",
             )
         return memory
 

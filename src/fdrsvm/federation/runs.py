@@ -7,11 +7,11 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from fdrsvm.errors import FDRSVMError, InvalidInputError
+from fdrsvm.errors import FDRSVMError
 from fdrsvm.federation.audit import read_audit
 from fdrsvm.federation.engine import run_status, start_run, stop_run
 from fdrsvm.federation.layout import ServerFolder
-from fdrsvm.federation.server_side import AUDIT, CHECKPOINTS, MODEL
+from fdrsvm.federation.run_folder import AUDIT, check_output
 from fdrsvm.federation.settings import RunSettings
 
 _LOOK = 0.5
@@ -37,7 +37,8 @@ def run(
     config : mapping
         Settings in place of the app's, see RunSettings.
     resume : bool
-        Go on from the newest checkpoint in ``output``.
+        Go on from the newest checkpoint in ``output``, with the settings that the run began with;
+        ``config`` may change tol, max-rounds and the deadlines.
     timeout : float, optional
         Seconds after which the run is stopped. Without it, rounds and joining have their deadlines
         all the same.
@@ -50,8 +51,11 @@ def run(
         If the run failed, with the reason that the audit log has.
     """
     output = output.expanduser().resolve()
-    check_output(output, resume)
+    record = check_output(output, resume)
     settings = {**config, "output": str(output), "resume": resume}
+    if record is not None:
+        settings = {**record.settings, **settings}
+        record.check_settings(RunSettings.from_config(settings))
     RunSettings.from_config(settings)  # errors before anything is started
     seen = sum(1 for _ in read_audit(output / AUDIT))
     number = start_run(server, settings)
@@ -62,16 +66,6 @@ def run(
     except KeyboardInterrupt:
         stop_run(server, number)
         raise FDRSVMError("the run was stopped; `fdrsvm federation resume` goes on") from None
-
-
-def check_output(output: Path, resume: bool) -> None:
-    """A new run needs a folder without one, and a resumed run one with it."""
-    if resume and not (output / CHECKPOINTS).is_dir():
-        raise InvalidInputError("output", "must be the folder of a run", f"{output} is not")
-    if not resume and ((output / MODEL).exists() or (output / CHECKPOINTS).exists()):
-        raise InvalidInputError(
-            "output", "must have no run in it yet", f"{output} has; resume it, or name another"
-        )
 
 
 def follow(

@@ -1,7 +1,7 @@
 """The server's part, whatever carries the messages: clients agree, rounds run, files are written.
 
 A run leaves a folder: ``model.safetensors`` (read by ``FDRSVC.load``), ``certificate.json``,
-``audit.jsonl`` and the newest checkpoints.
+``audit.jsonl``, ``run.json`` (its settings, for ``resume``) and the newest checkpoints.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 import platform
+import uuid
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
@@ -26,16 +27,10 @@ from fdrsvm.federated.checkpoint import CheckpointFolder
 from fdrsvm.federated.joining import Introduction, Label, Task
 from fdrsvm.federated.rounds import Result, RoundRecord, Transport, run_rounds
 from fdrsvm.federation.audit import AuditLog
+from fdrsvm.federation.run_folder import AUDIT, CERTIFICATE, CHECKPOINTS, MODEL, RunRecord
 from fdrsvm.federation.settings import RunSettings
 from fdrsvm.files import write_atomically
 from fdrsvm.maths.arrays import Array
-
-MODEL, CERTIFICATE, AUDIT, CHECKPOINTS = (
-    "model.safetensors",
-    "certificate.json",
-    "audit.jsonl",
-    "checkpoints",
-)
 
 
 class GreetingTransport(Transport, Protocol):
@@ -138,9 +133,14 @@ def _train(
     audit: AuditLog,
     tell: Callable[[str], None],
 ) -> Result:
+    record = _record(folder, settings)
     introductions = transport.greet()
     agreement = agree(introductions)
     transport.task = replace(transport.task, classes=agreement.classes)
+    if record is None:
+        record = RunRecord(uuid.uuid4().hex, settings.to_config(), transport.task)
+        record.write(folder)
+    record.check_task(transport.task)
     names = [one.client_id for one in introductions]
     tell(f"{len(names)} clients: {', '.join(names)}; classes {list(agreement.classes)}")
     checkpoints = CheckpointFolder(folder / CHECKPOINTS)
@@ -165,6 +165,7 @@ def _train(
             callbacks=[_RoundTeller(audit, tell)],
             checkpoint=checkpoints,
             resume=resumed,
+            run_id=record.run_id,
         )
     for warning in caught:
         tell(f"warning: {warning.message}")
@@ -174,6 +175,20 @@ def _train(
         f"{result.objective:.6g}, certified gap {result.gap:.1e}; model in {folder / MODEL}"
     )
     return result
+
+
+def _record(folder: Path, settings: RunSettings) -> RunRecord | None:
+    """Of the run to be resumed; None if it is new."""
+    if not settings.resume:
+        return None
+    record = RunRecord.read(folder)
+    if record is not None:
+        record.check_settings(settings)
+    elif (folder / CHECKPOINTS).exists():
+        raise InvalidInputError(
+            "resume", "the run must have kept its settings", f"there is no run.json in {folder}"
+        )
+    return record
 
 
 def _tell_resumed(resumed: Any, audit: AuditLog, tell: Callable[[str], None]) -> None:

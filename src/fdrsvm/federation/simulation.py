@@ -16,7 +16,8 @@ from fdrsvm.federation.engine import environment, simulation_command, start_run
 from fdrsvm.federation.layout import CONNECTION, ServerFolder
 from fdrsvm.federation.plant import data_files
 from fdrsvm.federation.processes import Started, start, stop
-from fdrsvm.federation.runs import check_output, follow
+from fdrsvm.federation.run_folder import check_output
+from fdrsvm.federation.runs import follow
 from fdrsvm.federation.settings import RunSettings
 from fdrsvm.files import write_atomically
 
