@@ -197,7 +197,7 @@ def _client(arguments: argparse.Namespace) -> int:
     waiting = check_server(client)
     if waiting:
         _say(waiting)
-    return run_warm(supernode_arguments(client), poll=arguments.poll)
+    return run_warm(supernode_arguments(client), client.flower_home, poll=arguments.poll)
 
 
 def _setting(text: str) -> tuple[str, Any]:

@@ -56,8 +56,8 @@ class MemoryFile:
             raise InvalidInputError(
                 "data",
                 "must not change during a run",
-                "file, contract, task or settings changed since it began; put them back, or start a "
-                "new run",
+                "file, contract, task or settings changed since it began; put them back, or start "
+                "a new run",
             )
         return memory
 
