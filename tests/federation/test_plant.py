@@ -1,17 +1,29 @@
 """A plant's own side: settings, tables, contracts, memory. Errors never show a value."""
 
 import sys
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from flwr.app import Message
+from flwr.supercore.task_identity import TaskIdentity
 
-from fdrsvm import ContractError, CorruptDataError, Feature, FeatureContract, InvalidInputError
+from fdrsvm import (
+    ContractError,
+    CorruptDataError,
+    Feature,
+    FeatureContract,
+    InvalidInputError,
+    __version__,
+)
 from fdrsvm.federated.client import NO_MEMORY, Memory
 from fdrsvm.federated.joining import Request, Task
+from fdrsvm.federated.transports.flower import request_to_records, response_from_records
 from fdrsvm.federation.client_side import make_problem, respond
 from fdrsvm.federation.memory_file import MemoryFile
 from fdrsvm.federation.plant import plant_from_config
 from fdrsvm.federation.plant_data import read_plant
+from fdrsvm.flower_app import client_app
 from tests.federation.cases import plant, plant_rows, write_csv, write_plants
 
 SECRET = "73.25"
@@ -67,7 +79,7 @@ def test_labels_are_whole_numbers_or_text(tmp_path, cells, labels):
     [
         ("", "a header line and a row"),
         ("x,label\n", "a header line and a row"),
-        ("x,x,label\n1,2,a\n", "2 are called 'x'"),
+        ("x,x,label\n1,2,a\n", "0 and 1 have the same"),
         ("x,,label\n1,2,a\n", "one has none"),
         ("x,label\n1,a,9\n", "every row must have 2 cells.*row 0 has 3"),
         ("x,y\n1,a\n", "must have the label column 'label'"),
@@ -86,6 +98,40 @@ def test_a_wrong_table_is_refused_by_rule_and_row(tmp_path, text, rule):
     assert SECRET not in str(caught.value)
 
 
+@pytest.mark.parametrize(
+    ("text", "config"),
+    [
+        (f"{SECRET},1,worn\n2,3,healthy\n", {}),
+        (f"{SECRET},1,worn\n2,3,healthy\n", {"label": "worn"}),
+        (f"{SECRET},{SECRET},worn\n2,3,healthy\n", {}),
+        (f"pressure,{SECRET},label\n2,3,healthy\n", {}),
+        (f"x,label\n{SECRET},a\n0.5,b\n", {}),  # outside the box
+        (f'x,label\n"{SECRET},a\n', {}),
+        (f"x,label\n{SECRET},a\n1,b\n", {"kapa": SECRET}),
+    ],
+)
+@pytest.mark.parametrize("contract", [False, True])
+def test_no_value_reaches_the_server(tmp_path, text, config, contract):
+    if contract:
+        (tmp_path / "contract.json").write_text(CONTRACT.to_json())
+        config = {"contract": str(tmp_path / "contract.json"), **config}
+    node = {"client-id": "a", "data": str(table(tmp_path, text)), **config}
+    request = Request("greeting", __version__, Task(support="unit-box").to_json())
+    context = SimpleNamespace(node_config=node, run_config={}, node_id=1)
+    TaskIdentity.task_id = TaskIdentity.run_id = TaskIdentity.node_id = 1
+    reply = client_app.train(Message(request_to_records(request), 1, "train"), context)
+    response = response_from_records(reply.content)
+    assert response.kind == "error"
+    assert SECRET not in response.reason
+    assert SECRET.encode() not in response.payload
+
+
+def test_a_column_of_measurements_is_not_taken_for_labels(tmp_path):
+    text = "x,label\n" + "".join(f"{k}.5,{k}\n" for k in range(150))
+    with pytest.raises(InvalidInputError, match="at most 100 must be different; 150 are"):
+        read_plant(plant("a", table(tmp_path, text)))
+
+
 def test_bytes_that_are_no_text_are_refused(tmp_path):
     path = tmp_path / "plant.csv"
     path.write_bytes(b"x,label\n\xff\xfe,a\n")
@@ -101,7 +147,7 @@ def test_a_contract_violation_names_client_column_and_rule_and_no_value(tmp_path
     message = str(caught.value)
     assert "client 'north', column 'pressure': must be at most 25.0 bar" in message
     assert SECRET not in message
-    response = respond(Request("greeting", "0.1.0.dev0", Task().to_json()), own)
+    response = respond(Request("greeting", __version__, Task().to_json()), own)
     assert response.kind == "error"
     assert response.reason == message
 
@@ -182,7 +228,7 @@ def test_an_unexpected_error_tells_the_server_its_kind_only(tmp_path, monkeypatc
 
     monkeypatch.setattr("fdrsvm.federation.client_side.read_plant", broken)
     own = plant("a", tmp_path / "a.csv")
-    response = respond(Request("greeting", "0.1.0.dev0", Task().to_json()), own)
+    response = respond(Request("greeting", __version__, Task().to_json()), own)
     assert response.kind == "error"
     assert "OSError" in response.reason
     assert SECRET not in response.reason

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from fdrsvm.errors import InvalidInputError
 from fdrsvm.federated.algorithms import from_description
+from fdrsvm.federated.joining import TellableError
 from fdrsvm.federated.messages import Broadcast, Update, Values
 from fdrsvm.federated.problem import ClientProblem
 
@@ -31,7 +31,7 @@ NO_MEMORY = Memory("", {}, ())
 def answer(problem: ClientProblem, memory: Memory, broadcast: Broadcast) -> tuple[Memory, Update]:
     """A client's answer to a broadcast, and what it remembers from then on."""
     if broadcast.client_id != problem.profile.client_id:
-        raise InvalidInputError(
+        raise TellableError(
             "client_id",
             f"the message must be for {problem.profile.client_id!r}",
             f"it is for {broadcast.client_id!r}",
@@ -51,7 +51,7 @@ def _before(memory: Memory, broadcast: Broadcast) -> tuple[Values, tuple[tuple[i
     for k, (answered, known) in enumerate(memory.past):
         if answered >= broadcast.round:
             if k == 0 and len(memory.past) == _DEPTH and answered > broadcast.round:
-                raise InvalidInputError(
+                raise TellableError(
                     "round", f"must not be older than {answered}", f"it is {broadcast.round}"
                 )
             return known, memory.past[:k]

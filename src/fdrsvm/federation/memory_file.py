@@ -11,8 +11,9 @@ import hashlib
 from pathlib import Path
 
 from fdrsvm.codec import pack, unpack
-from fdrsvm.errors import CorruptDataError, InvalidInputError
+from fdrsvm.errors import CorruptDataError
 from fdrsvm.federated.client import NO_MEMORY, Memory
+from fdrsvm.federated.joining import TellableError
 from fdrsvm.federated.stored_state import memory_from_arrays, memory_to_arrays
 from fdrsvm.files import read_capped, write_atomically
 
@@ -53,7 +54,7 @@ class MemoryFile:
         except (KeyError, TypeError, ValueError) as error:
             raise CorruptDataError(f"{_KIND}: does not fit together ({error})") from None
         if digest != self.digest:
-            raise InvalidInputError(
+            raise TellableError(
                 "data",
                 "must not change during a run",
                 "file, contract, task or settings changed since it began; put them back, or start "
