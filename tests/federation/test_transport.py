@@ -225,6 +225,9 @@ def test_who_is_gone_is_not_waited_for_twice(files, tmp_path):
         run(grid, tmp_path, deadline=1.0, quorum=2, **{"max-rounds": 6, "tol": 0.0})
     assert time.monotonic() - start < 5.0  # one deadline, not six
     assert (tmp_path / "run" / "model.safetensors").exists()
+    assert "end" not in [one["event"] for one in events(tmp_path)]
+    with pytest.raises(FDRSVMError, match="evaluated by every client"):  # what the command says
+        runs.follow(None, "1", tmp_path / "run", 0, None, lambda line: None)
 
 
 @pytest.mark.parametrize("code", [APP_RAISED, NO_APP])
@@ -350,6 +353,29 @@ def test_a_node_cannot_speak_for_another_plant(files, tmp_path):
     grid.key_names = {100: "plant-0", 101: "plant-0", 102: "plant-2"}
     with pytest.raises(ClientError, match="'plant-0', round 0: it calls itself 'plant-1'"):
         run(grid, tmp_path)
+
+
+@pytest.mark.parametrize("expected", ["", "plant-0,plant-1,plant-2"])
+def test_a_node_that_cannot_even_load_the_app_is_named_by_its_key(expected, files, tmp_path):
+    grid = Grid(nodes_of(files, tmp_path), lambda node, _: NO_APP if node == 101 else None)
+    grid.key_names = {100: "plant-0", 101: "plant-1", 102: "plant-2"}
+    with pytest.raises(ClientError, match="'plant-1', round 0: its node could not load the app"):
+        run(grid, tmp_path, clients=expected)
+
+
+def test_an_error_under_another_name_is_that_of_the_keys_owner(files, tmp_path):
+    nodes = nodes_of(files, tmp_path)
+    nodes[101] = lambda request: Response("error", "plant-2", reason="no data today")
+    grid = Grid(nodes)
+    grid.key_names = {100: "plant-0", 101: "plant-1", 102: "plant-2"}
+    with pytest.raises(ClientError, match="'plant-1', round 0: no data today"):
+        run(grid, tmp_path)
+
+
+def test_why_a_node_without_a_name_was_refused_is_told_at_the_deadline(files, tmp_path):
+    grid = Grid(nodes_of(files, tmp_path), lambda node, _: NO_APP if node == 101 else None)
+    with pytest.raises(QuorumError, match=r"plant-1: not conn.*; node 101: its node could not"):
+        run(grid, tmp_path, clients="plant-0,plant-1,plant-2", **{"join-deadline": 0.3})
 
 
 def test_missing_clients_are_named_at_the_deadline(files, tmp_path):

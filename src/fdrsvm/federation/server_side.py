@@ -251,6 +251,12 @@ def _write_results(
     }
     text = json.dumps(encode(plain(certificate, "certificate")), indent=2, sort_keys=True)
     write_atomically(folder / CERTIFICATE, text.encode() + b"\n")
+    if not np.isfinite(result.objective):
+        raise InvalidInputError(
+            "quorum",
+            "some model must have been evaluated by every client for a certificate",
+            "none was; the newest is in the model file without one",
+        )
     audit(
         {
             "event": "end",
@@ -264,9 +270,3 @@ def _write_results(
             "file_sha256": hashlib.sha256((folder / MODEL).read_bytes()).hexdigest(),
         }
     )
-    if not np.isfinite(result.objective):
-        raise InvalidInputError(
-            "quorum",
-            "some model must have been evaluated by every client for a certificate",
-            "none was; the newest is in the model file without one",
-        )

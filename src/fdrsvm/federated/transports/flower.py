@@ -180,7 +180,8 @@ class FlowerTransport:
             self._check_refused(wanted)
             if now >= end:
                 n_wanted = len(self.expected) or max(wanted, 1)
-                raise QuorumError(0, len(self._node_of), n_wanted, missing)
+                refused = (f"{name}: {reason}" for name, reason in self._refused.values())
+                raise QuorumError(0, len(self._node_of), n_wanted, (*missing, *refused))
             time.sleep(self.poll)
 
     def join(self) -> Sequence[ClientProfile]:
@@ -239,21 +240,22 @@ class FlowerTransport:
                 self._tell({"event": "refused", "client": name, "node": node_id, "reason": reason})
 
     def _introduce(self, reply: Message, node_id: int) -> tuple[str, str | None]:
-        """Takes a client in; its name, and why not if so."""
-        name = f"node {node_id}"
+        """Takes a client in; its name, and why not if so. A key says more than a client does."""
+        owner = self._key_names.get(node_id)
+        name = owner or f"node {node_id}"
         if reply.has_error():
             return name, _flower_error(reply)
         try:
             response = response_from_records(reply.content)
-            name = response.client_id or name
+            name = owner or response.client_id or name
             if response.kind != "introduction":
                 return name, response.reason or f"it sent {response.kind!r} to a greeting"
             introduction = decode_introduction(response.payload)
         except CorruptDataError as error:
             return name, str(error)
-        owner = self._key_names.get(node_id)
         if owner and owner != introduction.client_id:
-            return owner, f"it calls itself {name!r}; set the client-id that belongs to its key"
+            other = introduction.client_id
+            return owner, f"it calls itself {other!r}; set the client-id that belongs to its key"
         if self.expected and introduction.client_id not in self.expected:
             return name, "it is not one of this run's clients"
         return name, self._admit(introduction, node_id)
