@@ -1,5 +1,6 @@
 """A plant's own side: settings, tables, contracts, memory. Errors never show a value."""
 
+import fcntl
 import sys
 from types import SimpleNamespace
 
@@ -16,8 +17,11 @@ from fdrsvm import (
     InvalidInputError,
     __version__,
 )
+from fdrsvm.federated.algorithms import Bundle
+from fdrsvm.federated.algorithms.base import describe
 from fdrsvm.federated.client import NO_MEMORY, Memory
-from fdrsvm.federated.joining import Request, Task
+from fdrsvm.federated.joining import Request, Task, TellableError
+from fdrsvm.federated.messages import Broadcast, encode
 from fdrsvm.federated.transports.flower import request_to_records, response_from_records
 from fdrsvm.federation.client_side import make_problem, respond
 from fdrsvm.federation.memory_file import MemoryFile
@@ -245,6 +249,21 @@ def test_memory_survives_in_its_file(tmp_path):
     np.testing.assert_array_equal(again.values["mu"], memory.values["mu"])
     assert [round_ for round_, _ in again.past] == [1, 2]
     np.testing.assert_array_equal(again.past[1][1]["mu"], np.ones(3))
+
+
+def test_a_memory_is_locked_while_an_answer_is_made(tmp_path, monkeypatch):
+    def busy(problem, memory, broadcast, **_):
+        with (own.memory_folder / "lock").open() as file, pytest.raises(BlockingIOError):
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        raise TellableError("answer", "must be made under lock", "it is")
+
+    monkeypatch.setattr("fdrsvm.federation.client_side.answer", busy)
+    own = plant("a", write_csv(tmp_path / "a.csv", *plant_rows(0)))
+    payload = encode(Broadcast("run", 1, "a", describe(Bundle()), {}))
+    response = respond(Request("round", __version__, Task().to_json(), payload), own)
+    assert response.reason == "answer: must be made under lock; it is"
+    with (own.memory_folder / "lock").open() as file:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
 
 def test_memory_of_other_data_or_of_a_torn_file_is_refused(tmp_path):

@@ -2,6 +2,7 @@
 
 import json
 import math
+import shutil
 import time
 
 import numpy as np
@@ -339,6 +340,56 @@ def test_a_client_answers_for_one_problem_only_in_a_run(files, tmp_path):
     grid.nodes[101] = plant("plant-1", files["plant-1"], state=str(tmp_path / "state"), kappa=9.0)
     with pytest.raises(ClientError, match=r"'plant-1'.*must not change during a run"):
         run(grid, tmp_path, resume=True)
+
+
+@pytest.mark.parametrize("labels", [("a", "b"), ("a", "b", "c")])
+def test_a_client_that_lost_its_duals_does_not_go_on_as_if_nothing_were(labels, tmp_path):
+    files = write_plants(tmp_path / "data", labels=labels)
+
+    def trouble(node, request):
+        if len(grid.pushed) == 12:
+            for path in (tmp_path / "state").rglob("*.memory"):
+                path.unlink()
+
+    grid = Grid(nodes_of(files, tmp_path), trouble)
+    with pytest.raises(ClientError, match=r"memory: must be there.*start a new run"):
+        run(grid, tmp_path, algorithm="admm", tol=0.0, **{"max-rounds": 9})
+
+
+def test_a_client_without_memory_does_not_resume_with_others(files, tmp_path):
+    grid = cut_off(files, tmp_path, algorithm="admm", tol=0.0)
+    shutil.rmtree(tmp_path / "state")
+    with pytest.raises(ClientError, match="memory: must be there"):
+        run(grid, tmp_path, algorithm="admm", tol=0.0, resume=True)
+
+
+def test_a_client_that_missed_the_first_round_may_start_later(files, tmp_path, recwarn):
+    rounds = iter(range(100))
+
+    def trouble(node, request):
+        return "silent" if node == 102 and request.kind == "round" and next(rounds) < 1 else None
+
+    grid = Grid(nodes_of(files, tmp_path), trouble)
+    config = {"max-rounds": 4, "deadline": 0.3, "quorum": 2}
+    result = run(grid, tmp_path, algorithm="admm", tol=0.0, **config)
+    assert [record.n_answers for record in result.history] == [2, 3, 3, 3]
+    recwarn.clear()
+
+
+def test_a_message_that_comes_late_and_twice_takes_nothing_back(files, tmp_path):
+    """Of every message a twin arrives when the client is two rounds further."""
+    nodes, seen = nodes_of(files, tmp_path), []
+
+    def trouble(node, request):
+        if node == 101 and request.kind == "round":
+            if len(seen) >= 2:
+                assert respond(seen[-2], nodes[node]).kind == "update"
+            seen.append(request)
+
+    run(Grid(nodes, trouble), tmp_path, algorithm="admm", tol=0.0, **{"max-rounds": 9})
+    model = FDRSVC.load(tmp_path / "run" / "model.safetensors")
+    there = in_process(files, algorithm="admm", tol=0.0, max_rounds=9)
+    assert fingerprint(model) == fingerprint(there)
 
 
 def test_two_nodes_with_one_client_id_are_both_named(files, tmp_path):

@@ -103,12 +103,16 @@ class Introduction:
 
 @dataclass(frozen=True)
 class Request:
-    """From the server to a client, whatever carries it."""
+    """From the server to a client, whatever carries it.
+
+    ``has_answered`` is False if the client cannot have a memory of the run yet, as far as is known.
+    """
 
     kind: RequestKind
     release: str
     task: str
     payload: bytes = b""
+    has_answered: bool = False
 
 
 @dataclass(frozen=True)

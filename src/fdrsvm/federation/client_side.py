@@ -72,8 +72,12 @@ def _respond(request: Request, plant: Plant) -> Response:
             "introduction", plant.client_id, encode_introduction(introduce(plant, rows, task))
         )
     stored = MemoryFile(plant.memory_folder, broadcast.run_id, _digest(plant, rows, task))
-    memory, update = answer(make_problem(plant, rows, task), stored.read(), broadcast)
-    stored.write(memory)
+    problem = make_problem(plant, rows, task)
+    with stored.locked():
+        memory, update = answer(
+            problem, stored.read(), broadcast, has_answered=request.has_answered
+        )
+        stored.write(memory)
     return Response("update", plant.client_id, encode(update))
 
 

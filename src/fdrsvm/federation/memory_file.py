@@ -2,12 +2,15 @@
 
 One file a run and client, written whole or not at all before the answer is sent. So an answer that
 the server has is never newer than the memory, and a round that is asked for again has the same
-bits.
+bits. From reading to writing the client's folder is locked, so that of two processes that got the
+same message one waits for the other.
 """
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
+from collections.abc import Iterator
 from pathlib import Path
 
 from fdrsvm.codec import pack, unpack
@@ -19,6 +22,7 @@ from fdrsvm.files import read_capped, write_atomically
 
 _KIND, _VERSION = "memory", 1
 _SUFFIX = ".memory"
+_LOCK = "lock"
 _KEPT_RUNS = 3
 _MAX_BYTES = 1 << 32
 
@@ -41,6 +45,16 @@ class MemoryFile:
         self.run_id = run_id
         self.digest = digest
         self.path = folder / (hashlib.sha256(run_id.encode()).hexdigest()[:32] + _SUFFIX)
+
+    @contextlib.contextmanager
+    def locked(self) -> Iterator[None]:
+        """Wait for whoever answers for this client now: a message may have been sent twice."""
+        import fcntl  # plants are on Linux or macOS
+
+        self.folder.mkdir(parents=True, exist_ok=True)
+        with (self.folder / _LOCK).open("ab") as file:
+            fcntl.flock(file, fcntl.LOCK_EX)  # let go when the file is closed
+            yield
 
     def read(self) -> Memory:
         """What was remembered, or nothing if this run is new."""

@@ -52,8 +52,8 @@ def request_to_records(request: Request) -> RecordDict:
 
 def request_from_records(records: RecordDict) -> Request:
     """The request that ``request_to_records`` wrote, or a CorruptDataError."""
-    texts = ("kind", "release", "task")
-    return Request(**_fields(records, "request", texts))
+    types = {"kind": str, "release": str, "task": str, "payload": bytes, "has_answered": bool}
+    return Request(**_fields(records, "request", types))
 
 
 def response_to_records(response: Response) -> RecordDict:
@@ -63,15 +63,14 @@ def response_to_records(response: Response) -> RecordDict:
 
 def response_from_records(records: RecordDict) -> Response:
     """The response that ``response_to_records`` wrote, or a CorruptDataError."""
-    texts = ("kind", "client_id", "reason")
-    return Response(**_fields(records, "response", texts))
+    types = {"kind": str, "client_id": str, "reason": str, "payload": bytes}
+    return Response(**_fields(records, "response", types))
 
 
-def _fields(records: RecordDict, what: str, texts: Sequence[str]) -> dict[str, Any]:
+def _fields(records: RecordDict, what: str, types: Mapping[str, type]) -> dict[str, Any]:
     record = records.config_records.get(_RECORD)
     found = {} if record is None else dict(record)
-    expected = {**dict.fromkeys(texts, str), "payload": bytes}
-    if {name: type(value) for name, value in found.items()} != expected:
+    if {name: type(value) for name, value in found.items()} != types:
         raise CorruptDataError(f"{what}: its record has the fields {sorted(found)}")
     if found["kind"] not in _KINDS[what]:
         raise CorruptDataError(f"{what}: its kind is {found['kind']!r}")
@@ -146,6 +145,7 @@ class FlowerTransport:
         self._key_names: dict[int, str] = {}  # whose key a node has, as the server registered it
         self._absent: set[str] = set()
         self._has_started = False
+        self._answered: set[str] = set()  # in this run, all of them if it was resumed
 
     # Joining
 
@@ -298,6 +298,8 @@ class FlowerTransport:
         self, broadcasts: Sequence[Broadcast], deadline: float | None
     ) -> Sequence[Update | Failure]:
         """One answer for each broadcast, in their order, within ``deadline`` seconds."""
+        if not self._has_started and broadcasts[0].round > 1:
+            self._answered.update(self._node_of)
         self._has_started = True
         start = time.monotonic()
         end = float("inf") if deadline is None else start + deadline
@@ -325,6 +327,7 @@ class FlowerTransport:
                 errand.ended = time.monotonic()
                 answers[name] = Failure(name, _silence(errand, deadline), is_missing=True)
             self._record(errand, answers[name])
+        self._answered |= {name for name, a in answers.items() if isinstance(a, Update)}
         self._absent = {
             name for name, a in answers.items() if isinstance(a, Failure) and a.is_missing
         }
@@ -344,7 +347,9 @@ class FlowerTransport:
             overdue = now - errand.sent_at > patience
             if not there or (errand.sent_to == there and not overdue):
                 continue
-            request = Request("round", self.release, self.task.to_json(), errand.data)
+            has_answered = name in self._answered
+            task = self.task.to_json()
+            request = Request("round", self.release, task, errand.data, has_answered)
             ttl = min(max(end - now, _SHORTEST), _LONGEST)
             message_id = self._push(request, node_id, str(errand.broadcast.round), ttl)
             if message_id is not None:
