@@ -4,6 +4,7 @@ import json
 import math
 import shutil
 import time
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -18,6 +19,7 @@ from fdrsvm import (
     InvalidInputError,
     QuorumError,
 )
+from fdrsvm.federated.checkpoint import CheckpointFolder
 from fdrsvm.federated.joining import (
     Introduction,
     Request,
@@ -390,6 +392,50 @@ def test_a_message_that_comes_late_and_twice_takes_nothing_back(files, tmp_path)
     model = FDRSVC.load(tmp_path / "run" / "model.safetensors")
     there = in_process(files, algorithm="admm", tol=0.0, max_rounds=9)
     assert fingerprint(model) == fingerprint(there)
+
+
+def test_a_new_run_does_not_touch_the_folder_of_another(files, tmp_path):
+    nodes = nodes_of(files, tmp_path)
+    run(Grid(nodes), tmp_path)
+    before = {path: path.read_bytes() for path in (tmp_path / "run").rglob("*.*")}
+    with pytest.raises(InvalidInputError, match="must have no run in it yet"):
+        run(Grid(nodes), tmp_path, kappa=0.5)
+    assert before == {path: path.read_bytes() for path in (tmp_path / "run").rglob("*.*")}
+
+
+def test_two_runs_do_not_write_into_one_folder(files, tmp_path):
+    nodes, errors = nodes_of(files, tmp_path), []
+
+    def trouble(node, request):
+        if len(grid.pushed) == 5:
+            for resume in (False, True):
+                with pytest.raises(InvalidInputError, match="a run which goes on") as caught:
+                    run(Grid(nodes), tmp_path, resume=resume)
+                errors.append(caught.value)
+            with pytest.raises(InvalidInputError, match="a run which goes on"):
+                runs.run(None, tmp_path / "run", {}, resume=True, tell=lambda line: None)
+
+    grid = Grid(nodes, trouble)
+    run(grid, tmp_path)
+    assert len(errors) == 2
+    assert [one["event"] for one in events(tmp_path)].count("start") == 1
+
+
+def test_checkpoints_of_another_run_are_neither_dropped_nor_resumed(tmp_path):
+    files = write_plants(tmp_path / "data")
+    run(Grid(nodes_of(files, tmp_path)), tmp_path, output="long")
+    shutil.copytree(tmp_path / "long" / "checkpoints", tmp_path / "both")
+    old = {path.name for path in (tmp_path / "both").iterdir()}
+    run(Grid(nodes_of(files, tmp_path)), tmp_path, output="short", **{"max-rounds": 3, "tol": 0.5})
+    snapshot = CheckpointFolder(tmp_path / "short" / "checkpoints").latest()
+    both = CheckpointFolder(tmp_path / "both")
+    for number in range(1, snapshot.round + 1):
+        both(replace(snapshot, round=number))
+    assert both.latest(snapshot.run_id).run_id == snapshot.run_id
+    assert both.latest().run_id != snapshot.run_id
+    names = {path.name for path in (tmp_path / "both").iterdir()}
+    assert old <= names
+    assert len(names - old) == min(snapshot.round, 2)
 
 
 def test_two_nodes_with_one_client_id_are_both_named(files, tmp_path):

@@ -6,8 +6,9 @@ model of another problem; so the settings stay with the run, and a resumed run m
 
 from __future__ import annotations
 
+import contextlib
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
@@ -19,12 +20,13 @@ from fdrsvm.federated.joining import Task
 from fdrsvm.federation.settings import RunSettings
 from fdrsvm.files import read_capped, write_atomically
 
-MODEL, CERTIFICATE, AUDIT, CHECKPOINTS, RECORD = (
+MODEL, CERTIFICATE, AUDIT, CHECKPOINTS, RECORD, _LOCK = (
     "model.safetensors",
     "certificate.json",
     "audit.jsonl",
     "checkpoints",
     "run.json",
+    "lock",
 )
 _MAX_BYTES = 1 << 24
 # How long to go on and to wait, and where: none of it is part of the problem.
@@ -89,6 +91,22 @@ class RunRecord:
                 raise InvalidInputError(
                     "resume", f"the {entry.name} of the task must be {old!r}", f"it is {new!r}"
                 )
+
+
+@contextlib.contextmanager
+def claimed(folder: Path) -> Iterator[None]:
+    """No other run writes into the folder meanwhile; one that tries is told so."""
+    import fcntl  # federations are on Linux or macOS
+
+    folder.mkdir(parents=True, exist_ok=True)
+    with (folder / _LOCK).open("ab") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)  # let go when the process ends
+        except BlockingIOError:
+            raise InvalidInputError(
+                "output", "must not be that of a run which goes on", f"{folder} is; name another"
+            ) from None
+        yield
 
 
 def check_output(output: Path, resume: bool) -> RunRecord | None:

@@ -11,7 +11,7 @@ from fdrsvm.errors import FDRSVMError
 from fdrsvm.federation.audit import read_audit
 from fdrsvm.federation.engine import run_status, start_run, stop_run
 from fdrsvm.federation.layout import ServerFolder
-from fdrsvm.federation.run_folder import AUDIT, check_output
+from fdrsvm.federation.run_folder import AUDIT, check_output, claimed
 from fdrsvm.federation.settings import RunSettings
 
 _LOOK = 0.5
@@ -57,6 +57,8 @@ def run(
         settings = {**record.settings, **settings}
         record.check_settings(RunSettings.from_config(settings))
     RunSettings.from_config(settings)  # errors before anything is started
+    with claimed(output):
+        pass
     seen = sum(1 for _ in read_audit(output / AUDIT))
     number = start_run(server, settings)
     tell(f"run {number} started; audit log in {output / AUDIT}")

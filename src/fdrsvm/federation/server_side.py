@@ -27,7 +27,15 @@ from fdrsvm.federated.checkpoint import CheckpointFolder
 from fdrsvm.federated.joining import Introduction, Label, Task
 from fdrsvm.federated.rounds import Result, RoundRecord, Transport, run_rounds
 from fdrsvm.federation.audit import AuditLog
-from fdrsvm.federation.run_folder import AUDIT, CERTIFICATE, CHECKPOINTS, MODEL, RunRecord
+from fdrsvm.federation.run_folder import (
+    AUDIT,
+    CERTIFICATE,
+    CHECKPOINTS,
+    MODEL,
+    RunRecord,
+    check_output,
+    claimed,
+)
 from fdrsvm.federation.settings import RunSettings
 from fdrsvm.files import write_atomically
 from fdrsvm.maths.arrays import Array
@@ -103,9 +111,22 @@ def train(
 ) -> Result:
     """One run from joining to the model file; ``tell`` gets a line for people now and then.
 
-    An error is in the audit log before it is raised, with the clients' names that it has.
+    An error is in the audit log before it is raised, with the clients' names that it has. The log
+    of another run is left alone: its folder is refused, unless it is to be resumed.
     """
     folder = settings.output_folder
+    with claimed(folder):
+        if not settings.resume:
+            check_output(folder, resume=False)
+        return _train_and_log(make_transport, settings, folder, tell)
+
+
+def _train_and_log(
+    make_transport: Callable[[AuditLog], GreetingTransport],
+    settings: RunSettings,
+    folder: Path,
+    tell: Callable[[str], None],
+) -> Result:
     audit = AuditLog(folder / AUDIT)
     audit(
         {
@@ -144,7 +165,7 @@ def _train(
     names = [one.client_id for one in introductions]
     tell(f"{len(names)} clients: {', '.join(names)}; classes {list(agreement.classes)}")
     checkpoints = CheckpointFolder(folder / CHECKPOINTS)
-    resumed = checkpoints.latest() if settings.resume else None
+    resumed = checkpoints.latest(record.run_id) if settings.resume else None
     if settings.resume:
         _tell_resumed(resumed, audit, tell)
     estimator = settings.estimator()
