@@ -8,11 +8,13 @@ import subprocess
 import sys
 import time
 import tomllib
+from types import SimpleNamespace
 
 import pytest
 
 from fdrsvm import FDRSVMError, InvalidInputError
 from fdrsvm.cli import main
+from fdrsvm.federation import runs
 from fdrsvm.federation.app_folder import toml_value
 from fdrsvm.federation.audit import AuditLog, read_audit
 from fdrsvm.federation.engine import (
@@ -24,6 +26,7 @@ from fdrsvm.federation.engine import (
 from fdrsvm.federation.founding import init
 from fdrsvm.federation.layout import ClientFolder, ServerFolder
 from fdrsvm.federation.processes import Started, read_list, start, stop, write_list
+from fdrsvm.federation.server_side import read_settings
 from fdrsvm.federation.settings import RunSettings
 from tests.federation.cases import write_plants
 
@@ -168,6 +171,60 @@ def test_an_audit_log_passes_over_a_line_that_was_cut_off(tmp_path):
         file.write('{"event": "rou')
     assert [one["event"] for one in read_audit(log.path)] == ["start", "end"]
     assert list(read_audit(tmp_path / "none")) == []
+
+
+@pytest.fixture
+def flower(monkeypatch):
+    """Flower's word on a run, and what it was told, in place of its commands."""
+    told = SimpleNamespace(status="running", stopped=[], before=lambda: None)
+
+    def status(server, number):
+        told.before()
+        return told.status
+
+    monkeypatch.setattr(runs, "run_status", status)
+    monkeypatch.setattr(runs, "stop_run", lambda server, number: told.stopped.append(number))
+    monkeypatch.setattr(runs, "_ASK_FLOWER", 0.0)
+    monkeypatch.setattr(runs, "_LOOK", 0.001)
+    return told
+
+
+def test_a_run_that_ends_while_flower_is_asked_has_ended_well(tmp_path, flower):
+    log = AuditLog(tmp_path / "audit.jsonl")
+    flower.status = "finished:completed"
+    flower.before = lambda: log({"event": "end", "gap": 0.0})
+    assert runs.follow(None, "7", tmp_path, 0, None, print)["gap"] == 0.0
+    flower.before = lambda: None
+    with pytest.raises(FDRSVMError, match="ended without a result"):
+        runs.follow(None, "7", tmp_path, 1, None, print)
+
+
+@pytest.mark.parametrize("status", ["pending", "unknown"])
+def test_a_run_that_never_starts_is_given_up(status, tmp_path, flower):
+    flower.status = status
+    with pytest.raises(FDRSVMError, match=f"does not start: .*{status}"):
+        runs.follow(None, "7", tmp_path, 0, None, print)
+    assert flower.stopped == ["7"]
+
+
+def test_settings_that_the_server_refuses_are_in_the_audit_log(tmp_path):
+    with pytest.raises(InvalidInputError, match="colour"):
+        read_settings({"output": str(tmp_path), "colour": "red"})
+    (event,) = read_audit(tmp_path / "audit.jsonl")
+    assert event["event"] == "failed"
+    assert "colour" in event["reason"]
+
+
+def test_a_run_is_checked_with_what_stands_in_the_app(folder, tmp_path, monkeypatch):
+    monkeypatch.setattr(runs, "start_run", lambda *_: pytest.fail("it must not start"))
+    server = ServerFolder.read(folder / "server")
+    path = server.app / "pyproject.toml"
+    path.write_text(path.read_text().replace('algorithm = "bundle"', 'algorithm = "admm"'))
+    with pytest.raises(FDRSVMError, match="support=None only"):
+        runs.run(server, tmp_path / "run", {"support": "unit-box"}, tell=print)
+    path.write_text("no app")
+    with pytest.raises(InvalidInputError, match="must be the app"):
+        runs.run(server, tmp_path / "run", {}, tell=print)
 
 
 PARENT = (

@@ -5,6 +5,7 @@ import math
 import shutil
 import time
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -36,6 +37,7 @@ from fdrsvm.federated.transports.flower import (
     response_to_records,
 )
 from fdrsvm.federation import runs
+from fdrsvm.federation.app_folder import write_app_folder
 from fdrsvm.federation.client_side import introduce, respond
 from fdrsvm.federation.plant_data import read_plant
 from fdrsvm.federation.server_side import train
@@ -87,6 +89,12 @@ def run(grid, tmp_path, *, output="run", hurry=None, **config):
         )
 
     return train(connect, settings, lambda line: None)
+
+
+def server(tmp_path):
+    """As far as the start of a run needs one."""
+    write_app_folder(tmp_path / "app", RunSettings().to_config())
+    return SimpleNamespace(app=tmp_path / "app")
 
 
 def events(tmp_path, output="run"):
@@ -320,13 +328,15 @@ def test_the_command_resumes_with_the_settings_of_the_run(files, tmp_path, monke
     started = []
     monkeypatch.setattr(runs, "start_run", lambda server, config: started.append(config) or "1")
     monkeypatch.setattr(runs, "follow", lambda *_: {})
-    runs.run(None, tmp_path / "run", {"tol": 1e-6}, resume=True, tell=lambda line: None)
+    runs.run(server(tmp_path), tmp_path / "run", {"tol": 1e-6}, resume=True, tell=lambda line: None)
     (config,) = started
     assert config["kappa"] == 3.0
     assert config["clients"] == "plant-0,plant-1,plant-2"
     assert (config["tol"], config["resume"]) == (1e-6, True)
     with pytest.raises(InvalidInputError, match=r"kappa: must be 3\.0"):
-        runs.run(None, tmp_path / "run", {"kappa": 0.5}, resume=True, tell=lambda line: None)
+        runs.run(
+            server(tmp_path), tmp_path / "run", {"kappa": 0.5}, resume=True, tell=lambda line: None
+        )
     assert len(started) == 1
 
 
@@ -413,7 +423,9 @@ def test_two_runs_do_not_write_into_one_folder(files, tmp_path):
                     run(Grid(nodes), tmp_path, resume=resume)
                 errors.append(caught.value)
             with pytest.raises(InvalidInputError, match="a run which goes on"):
-                runs.run(None, tmp_path / "run", {}, resume=True, tell=lambda line: None)
+                runs.run(
+                    server(tmp_path), tmp_path / "run", {}, resume=True, tell=lambda line: None
+                )
 
     grid = Grid(nodes, trouble)
     run(grid, tmp_path)

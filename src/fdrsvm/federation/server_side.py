@@ -11,7 +11,7 @@ import json
 import platform
 import uuid
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Protocol
@@ -102,6 +102,18 @@ def agree(introductions: Sequence[Introduction]) -> Agreement:
 
 def _first_difference(left: Sequence[str], right: Sequence[str]) -> int:
     return next(k for k, (a, b) in enumerate(zip(left, right, strict=True)) if a != b)
+
+
+def read_settings(config: Mapping[str, Any]) -> RunSettings:
+    """From run-config; an error is in the audit log, where whoever started the run looks."""
+    try:
+        return RunSettings.from_config(config)
+    except FDRSVMError as error:
+        output = config.get("output")
+        if isinstance(output, str) and output:
+            audit = AuditLog(Path(output).expanduser().resolve() / AUDIT)
+            audit({"event": "failed", "error": type(error).__name__, "reason": str(error)})
+        raise
 
 
 def train(
