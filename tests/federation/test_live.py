@@ -187,7 +187,7 @@ def test_a_client_with_an_unknown_key_is_told_the_remedy(live, tmp_path):
     shutil.copy(tmp_path / "other" / "plants" / "a" / "node.key", plant / "node.key")
     done = client(plant)
     assert done.returncode == 1
-    assert "node.pub must stand in the server's folder nodes/" in done.stderr
+    assert "must stand in the server's folder nodes/ as NAME.pub" in done.stderr
     live.run("after-unknown-key", **ROUNDS)
 
 

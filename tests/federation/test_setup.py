@@ -6,15 +6,19 @@ import ssl
 import stat
 import subprocess
 import sys
+import threading
 import time
 import tomllib
+from dataclasses import replace
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 
 from fdrsvm import FDRSVMError, InvalidInputError
 from fdrsvm.cli import main
-from fdrsvm.federation import runs
+from fdrsvm.federation import engine, runs
 from fdrsvm.federation.app_folder import toml_value
 from fdrsvm.federation.audit import AuditLog, read_audit
 from fdrsvm.federation.engine import (
@@ -28,6 +32,7 @@ from fdrsvm.federation.layout import ClientFolder, ServerFolder
 from fdrsvm.federation.processes import Started, read_list, start, stop, write_list
 from fdrsvm.federation.server_side import read_settings
 from fdrsvm.federation.settings import RunSettings
+from fdrsvm.flower_app import server_process
 from tests.federation.cases import write_plants
 
 
@@ -40,7 +45,7 @@ def folder(tmp_path):
 
 def test_secret_files_are_for_their_owner_only(folder):
     secret = list(folder.rglob("*.key"))
-    assert len(secret) == 2 + 2 * 2
+    assert len(secret) == 1 + 2 * 2  # the authority's own is not kept
     for path in secret:
         assert stat.S_IMODE(path.stat().st_mode) == 0o600
         assert b"PRIVATE KEY" in path.read_bytes()
@@ -85,6 +90,64 @@ def test_the_folders_say_what_flower_is_started_with(folder):
     assert "--insecure" not in command
 
 
+def test_a_server_for_other_machines_has_to_be_asked_for(folder, monkeypatch, capsys):
+    monkeypatch.setattr(os, "execve", lambda *_: pytest.fail("it must not start"))
+    monkeypatch.setattr(server_process, "_register_aside", lambda _: pytest.fail("nor this"))
+    assert main(["server", str(folder / "server")]) == 1
+    assert "can run any code as this user" in capsys.readouterr().err
+    started = []
+    monkeypatch.setattr(os, "execve", lambda *command: started.append(command))
+    monkeypatch.setattr(server_process, "_register_aside", started.append)
+    assert main(["server", str(folder / "server"), "--open-control"]) == 0
+    assert len(started) == 2
+
+
+class Registry:
+    """In place of Flower's commands: nodes by number, each with its key's path and status."""
+
+    def __init__(self, monkeypatch):
+        self.nodes = {}
+        monkeypatch.setattr(engine, "flwr", self)
+
+    def __call__(self, server, _, verb, *arguments):
+        if verb == "list":
+            nodes = [{"node-id": n, "status": status} for n, (_, status) in self.nodes.items()]
+            return {"nodes": nodes}
+        if verb == "unregister":
+            key, status = self.nodes[arguments[0]]
+            assert status != "unregistered"
+            self.nodes[arguments[0]] = (key, "unregistered")
+            return {}
+        if arguments[0] in [key for key, _ in self.nodes.values()]:
+            raise FDRSVMError("public key already in use")
+        self.nodes[str(len(self.nodes))] = (arguments[0], "registered")
+        return {"node-id": len(self.nodes) - 1}
+
+    @property
+    def registered(self):
+        return {Path(key).stem for key, status in self.nodes.values() if status == "registered"}
+
+
+def test_only_keys_in_the_servers_folder_are_let_in(folder, monkeypatch):
+    server, registry = ServerFolder.read(folder / "server"), Registry(monkeypatch)
+    registry.nodes["0"] = ("stranger.pub", "registered")
+    registry.nodes["1"] = ("gone.pub", "unregistered")
+    for new in (["plant-0", "plant-1"], []):
+        assert engine.register_nodes(server) == new
+        assert registry.registered == {"plant-0", "plant-1"}
+    (server.path / "nodes" / "plant-1.pub").unlink()
+    assert engine.register_nodes(server) == []
+    assert registry.registered == {"plant-0"}
+
+
+def test_a_key_that_is_taken_is_reported_and_the_others_registered(folder, monkeypatch):
+    server, registry = ServerFolder.read(folder / "server"), Registry(monkeypatch)
+    registry.nodes["0"] = (str(server.path / "nodes" / "plant-0.pub"), "unregistered")
+    with pytest.raises(FDRSVMError, match=r"plant-0\.pub \(public key already.*make a new one"):
+        engine.register_nodes(server)
+    assert registry.registered == {"plant-1"}
+
+
 def test_flowers_processes_do_not_look_outside(tmp_path):
     variables = environment(tmp_path)
     assert variables["FLWR_TELEMETRY_ENABLED"] == "0"
@@ -116,6 +179,58 @@ def test_wrong_plants_are_refused(plants, rule, tmp_path):
     with pytest.raises(InvalidInputError, match=rule):
         init(tmp_path / "fed", paths)
     assert not (tmp_path / "fed").exists()
+
+
+@pytest.mark.parametrize(
+    ("change", "rule"),
+    [
+        ({"address": "::1"}, "address: must be a host name in ASCII or an IPv4"),
+        ({"address": "wärme.example"}, "address: must be a host name in ASCII"),
+        ({"address": "a b"}, "address"),
+        ({"contract": Path("nowhere.json")}, "contract: must be a file that can be read"),
+        ({"contract": Path(__file__)}, "contract"),
+    ],
+)
+def test_what_cannot_work_is_refused_before_keys_are_written(change, rule, tmp_path):
+    with pytest.raises(FDRSVMError, match=rule):
+        init(tmp_path / "fed", {"a": None}, **change)
+    assert not (tmp_path / "fed").exists()
+
+
+def test_a_setting_that_flower_cannot_read_is_refused(folder):
+    path = folder / "plants" / "plant-0" / "client.toml"
+    path.write_text(path.read_text().replace('label = "label"', "label = 'a \"b\"'"))
+    with pytest.raises(InvalidInputError, match=r"client\.toml: label: must have no quotes"):
+        ClientFolder.read(path.parent)
+
+
+@pytest.mark.parametrize("content", [None, b"no certificate"])
+def test_a_plant_without_its_authority_is_told_so(content, folder):
+    client = ClientFolder.read(folder / "plants" / "plant-0")
+    (client.path / "ca.crt").unlink()
+    if content:
+        (client.path / "ca.crt").write_bytes(content)
+    with pytest.raises(FDRSVMError, match=r"ca\.crt cannot be read .*ask the server's operator"):
+        check_server(client)
+
+
+def test_this_machine_is_asked_without_a_proxy(folder, monkeypatch):
+    server = ServerFolder.read(folder / "server")
+    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    context.load_cert_chain(server.path / "server.pem", server.path / "server.key")
+    with HTTPServer(("127.0.0.1", 0), Healthy) as service:
+        service.socket = context.wrap_socket(service.socket, server_side=True)
+        monkeypatch.setenv("https_proxy", "http://127.0.0.1:1")
+        thread = threading.Thread(target=service.handle_request)
+        thread.start()
+        assert engine.is_healthy(replace(server, port=service.server_port), timeout=30.0)
+        thread.join()
+
+
+class Healthy(BaseHTTPRequestHandler):
+    def do_GET(self):
+        self.send_response(200)
+        self.end_headers()
 
 
 def test_a_folder_with_something_in_it_is_refused(folder):

@@ -88,7 +88,8 @@ def _wait_until_healthy(server: ServerFolder, process: Started, log: Path) -> No
 
 def _is_healthy(server: ServerFolder) -> bool:
     try:
-        with urllib.request.urlopen(f"http://{server.address}/health", timeout=2.0) as answer:
+        opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+        with opener.open(f"http://{server.address}/health", timeout=2.0) as answer:
             return bool(answer.status == 200)
     except (urllib.error.URLError, OSError):
         return False

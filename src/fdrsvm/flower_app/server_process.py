@@ -6,7 +6,7 @@ import os
 import sys
 import time
 
-from fdrsvm.errors import FDRSVMError
+from fdrsvm.errors import FDRSVMError, InvalidInputError
 from fdrsvm.federation.engine import (
     environment,
     is_healthy,
@@ -19,8 +19,19 @@ _START_SECONDS = 120.0
 _LOOK = 0.2
 
 
-def run_server(server: ServerFolder) -> None:
-    """Become a SuperLink, so that whoever ends this process ends the server and nothing is left."""
+def run_server(server: ServerFolder, *, open_control: bool = False) -> None:
+    """Become a SuperLink, so that whoever ends this process ends the server and nothing is left.
+
+    Flower's control interface shares the port, so that a server that can be reached from outside
+    must be asked for with ``open_control``.
+    """
+    if server.host != "127.0.0.1" and not open_control:
+        raise InvalidInputError(
+            "--open-control",
+            f"must be given to listen on {server.host}: whoever reaches port {server.port} can run "
+            "any code as this user",
+            "it is not; docs/federation.md says how to close the port to others",
+        )
     command, variables = superlink_command(server), environment(server.flower_home)
     sys.stdout.flush()
     _register_aside(server)

@@ -165,8 +165,8 @@ def _keep_running(
             return 0
     raise FDRSVMError(
         f"the server has not let this node in for {_GIVE_UP:g} s: most likely it does not know the "
-        "plant's key (node.pub must stand in the server's folder nodes/, and the server be started "
-        "again after that); the lines above have Flower's own words"
+        "plant's key (its node.pub must stand in the server's folder nodes/ as NAME.pub, and the "
+        "server be started again after that); the lines above have Flower's own words"
     )
 
 
