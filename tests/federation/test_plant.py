@@ -187,7 +187,25 @@ def test_auto_is_the_papers_radius_of_all_rows(tmp_path):
     assert problem.profile.epsilon == 1.0 / 100.0
 
 
-def test_parquet_is_read_or_its_remedy_named(tmp_path, monkeypatch):
+def test_parquet_has_the_rows_of_a_csv(tmp_path):
+    pyarrow = pytest.importorskip("pyarrow")
+    from pyarrow import parquet
+
+    X, y = plant_rows(0)
+    names = [f"sensor {k}" for k in range(X.shape[1])]
+    columns = {**dict(zip(names, X.T, strict=True)), "label": y}
+    parquet.write_table(pyarrow.table(columns), tmp_path / "a.parquet")
+    there = read_plant(plant("a", tmp_path / "a.parquet"))
+    here = read_plant(plant("a", write_csv(tmp_path / "a.csv", X, y)))
+    np.testing.assert_array_equal(there.X, here.X)
+    np.testing.assert_array_equal(there.codes, here.codes)
+    assert (there.labels, there.feature_names) == (here.labels, here.feature_names)
+    (tmp_path / "b.parquet").write_bytes(b"PAR1")
+    with pytest.raises(InvalidInputError, match="must be a Parquet file"):
+        read_plant(plant("b", tmp_path / "b.parquet"))
+
+
+def test_parquet_without_its_library_has_its_remedy_named(tmp_path, monkeypatch):
     path = tmp_path / "plant.parquet"
     path.write_bytes(b"PAR1")
     monkeypatch.setitem(sys.modules, "pyarrow", None)

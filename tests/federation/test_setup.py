@@ -1,13 +1,12 @@
 """Folders, keys, settings, commands and processes, without Flower's processes."""
 
-import json
 import os
+import signal
 import ssl
 import stat
 import subprocess
 import sys
 import threading
-import time
 import tomllib
 from dataclasses import replace
 from http.server import BaseHTTPRequestHandler, HTTPServer
@@ -18,7 +17,7 @@ import pytest
 
 from fdrsvm import FDRSVMError, InvalidInputError
 from fdrsvm.cli import main
-from fdrsvm.federation import engine, runs
+from fdrsvm.federation import engine, processes, runs
 from fdrsvm.federation.app_folder import toml_value
 from fdrsvm.federation.audit import AuditLog, read_audit
 from fdrsvm.federation.engine import (
@@ -34,6 +33,7 @@ from fdrsvm.federation.server_side import read_settings
 from fdrsvm.federation.settings import RunSettings
 from fdrsvm.flower_app import server_process
 from tests.federation.cases import write_plants
+from tests.federation.live import wait_until
 
 
 @pytest.fixture
@@ -342,19 +342,32 @@ def test_a_run_is_checked_with_what_stands_in_the_app(folder, tmp_path, monkeypa
         runs.run(server, tmp_path / "run", {}, tell=print)
 
 
-PARENT = (
-    "import subprocess, sys; subprocess.run([sys.executable, '-c', 'import time; time.sleep(99)'])"
-)
+PARENT = """
+import subprocess, sys
+child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(99)"])
+print(child.pid, "is my child", flush=True)
+child.wait()
+"""
 
 
-def test_processes_are_ended_with_all_that_they_started(tmp_path):
-    one = start("parent", [sys.executable, "-c", PARENT], tmp_path / "log.txt", os.environ)
+def test_processes_are_ended_with_all_that_they_started(tmp_path, monkeypatch):
+    monkeypatch.setattr(processes, "_PATIENCE", 2.0)
+    log = tmp_path / "log.txt"
+    one = start("parent", [sys.executable, "-c", PARENT], log, os.environ)
     assert one.is_alive
     write_list(tmp_path / "list.json", [one])
     assert read_list(tmp_path / "list.json") == [one]
-    time.sleep(1.0)
-    assert stop([one]) == []
-    assert not one.is_alive
+    wait_until(lambda: "my child" in log.read_text(), 60.0)
+    pid = int(log.read_text().split()[0])
+    child = Started("child", pid, processes._started_at(pid))
+    assert child.is_alive
+    try:
+        assert stop([one]) == []
+        assert not one.is_alive
+        assert not child.is_alive
+    finally:
+        if child.is_alive:
+            os.kill(pid, signal.SIGKILL)
 
 
 def test_a_pid_that_now_belongs_to_another_process_is_left_alone():
@@ -377,7 +390,7 @@ def test_the_commands_say_what_is_wrong_in_one_line(tmp_path, capsys, monkeypatc
     monkeypatch.setattr(os, "environ", os.environ.copy())  # commands set Flower's variables
     fed = str(tmp_path / "fed")
     assert main(["federation", "init", fed, "--plant", "a", "--plant", "b", "--port", "4400"]) == 0
-    assert json.loads(json.dumps(capsys.readouterr().out)).startswith(fed)
+    assert capsys.readouterr().out == f"{fed}: server and 2 plants; see {fed}/server\n"
     for arguments, rule in (
         (["federation", "init", fed, "--plant", "a"], "must be new or empty"),
         (["federation", "init", fed + "2", "--plant", "a", "--plant", "a"], "names must differ"),

@@ -19,6 +19,7 @@ from fdrsvm import (
     FedSVC,
     InvalidInputError,
     QuorumError,
+    __version__,
 )
 from fdrsvm.federated.checkpoint import CheckpointFolder
 from fdrsvm.federated.joining import (
@@ -54,8 +55,6 @@ from tests.federation.cases import (
     write_plants,
 )
 
-RELEASE = Introduction.__module__ and __import__("fdrsvm").__version__
-
 
 @pytest.fixture
 def files(tmp_path):
@@ -77,7 +76,7 @@ def run(grid, tmp_path, *, output="run", hurry=None, **config):
     def connect(audit):
         return FlowerTransport(
             grid,
-            release=RELEASE,
+            release=__version__,
             task=settings.task(),
             expected=settings.expected,
             n_clients=settings.n_clients,
