@@ -12,6 +12,7 @@ from dataclasses import replace
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 from types import SimpleNamespace
+from unittest import mock
 
 import pytest
 
@@ -146,6 +147,26 @@ def test_a_key_that_is_taken_is_reported_and_the_others_registered(folder, monke
     with pytest.raises(FDRSVMError, match=r"plant-0\.pub \(public key already.*make a new one"):
         engine.register_nodes(server)
     assert registry.registered == {"plant-1"}
+
+
+def test_keys_are_not_registered_with_a_server_that_has_ended(folder, monkeypatch, capfd):
+    monkeypatch.setattr(server_process, "is_healthy", lambda _: False)
+    monkeypatch.setattr(server_process, "register_nodes", lambda _: pytest.fail("with whom?"))
+    gone = replace(processes.this_process("server"), since="long ago")
+    server_process._register_and_report(ServerFolder.read(folder / "server"), gone)
+    assert "the server ended before it answered" in capfd.readouterr().err
+
+
+def test_whatever_goes_wrong_with_keys_is_reported(folder, monkeypatch, capfd):
+    monkeypatch.setattr(server_process, "is_healthy", lambda _: True)
+    server, own = ServerFolder.read(folder / "server"), processes.this_process("server")
+    for error, words in (
+        (FDRSVMError("not registered: a.pub"), "not registered: a.pub"),
+        (KeyError("node-id"), "KeyError('node-id')"),
+    ):
+        monkeypatch.setattr(server_process, "register_nodes", mock.Mock(side_effect=error))
+        server_process._register_and_report(server, own)
+        assert words in capfd.readouterr().err
 
 
 def test_flowers_processes_do_not_look_outside(tmp_path):
