@@ -85,7 +85,7 @@ def test_a_plant_cut_off_and_back_in_changes_no_bit(hosts, tmp_path):
             stack.callback(stop, [one])
             return one
 
-        begin("server", fdrsvm(server, "server", folder / "server"))
+        begin("server", fdrsvm(server, "server", folder / "server", "--open-control"))
         nodes = folder / "server" / "flower" / "nodes.json"
         wait_until(lambda: nodes.exists() and len(json.loads(nodes.read_text())) == 2, LONG)
         for host, name in zip(plants, files, strict=True):

@@ -1,17 +1,33 @@
 """A plant's own side: settings, tables, contracts, memory. Errors never show a value."""
 
+import fcntl
 import sys
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from flwr.app import Message
+from flwr.supercore.task_identity import TaskIdentity
 
-from fdrsvm import ContractError, CorruptDataError, Feature, FeatureContract, InvalidInputError
+from fdrsvm import (
+    ContractError,
+    CorruptDataError,
+    Feature,
+    FeatureContract,
+    InvalidInputError,
+    __version__,
+)
+from fdrsvm.federated.algorithms import Bundle
+from fdrsvm.federated.algorithms.base import describe
 from fdrsvm.federated.client import NO_MEMORY, Memory
-from fdrsvm.federated.joining import Request, Task
+from fdrsvm.federated.joining import Request, Task, TellableError
+from fdrsvm.federated.messages import Broadcast, encode
+from fdrsvm.federated.transports.flower import request_to_records, response_from_records
 from fdrsvm.federation.client_side import make_problem, respond
 from fdrsvm.federation.memory_file import MemoryFile
 from fdrsvm.federation.plant import plant_from_config
 from fdrsvm.federation.plant_data import read_plant
+from fdrsvm.flower_app import client_app
 from tests.federation.cases import plant, plant_rows, write_csv, write_plants
 
 SECRET = "73.25"
@@ -67,7 +83,7 @@ def test_labels_are_whole_numbers_or_text(tmp_path, cells, labels):
     [
         ("", "a header line and a row"),
         ("x,label\n", "a header line and a row"),
-        ("x,x,label\n1,2,a\n", "2 are called 'x'"),
+        ("x,x,label\n1,2,a\n", "0 and 1 have the same"),
         ("x,,label\n1,2,a\n", "one has none"),
         ("x,label\n1,a,9\n", "every row must have 2 cells.*row 0 has 3"),
         ("x,y\n1,a\n", "must have the label column 'label'"),
@@ -86,6 +102,40 @@ def test_a_wrong_table_is_refused_by_rule_and_row(tmp_path, text, rule):
     assert SECRET not in str(caught.value)
 
 
+@pytest.mark.parametrize(
+    ("text", "config"),
+    [
+        (f"{SECRET},1,worn\n2,3,healthy\n", {}),
+        (f"{SECRET},1,worn\n2,3,healthy\n", {"label": "worn"}),
+        (f"{SECRET},{SECRET},worn\n2,3,healthy\n", {}),
+        (f"pressure,{SECRET},label\n2,3,healthy\n", {}),
+        (f"x,label\n{SECRET},a\n0.5,b\n", {}),  # outside the box
+        (f'x,label\n"{SECRET},a\n', {}),
+        (f"x,label\n{SECRET},a\n1,b\n", {"kapa": SECRET}),
+    ],
+)
+@pytest.mark.parametrize("contract", [False, True])
+def test_no_value_reaches_the_server(tmp_path, text, config, contract):
+    if contract:
+        (tmp_path / "contract.json").write_text(CONTRACT.to_json())
+        config = {"contract": str(tmp_path / "contract.json"), **config}
+    node = {"client-id": "a", "data": str(table(tmp_path, text)), **config}
+    request = Request("greeting", __version__, Task(support="unit-box").to_json())
+    context = SimpleNamespace(node_config=node, run_config={}, node_id=1)
+    TaskIdentity.task_id = TaskIdentity.run_id = TaskIdentity.node_id = 1
+    reply = client_app.train(Message(request_to_records(request), 1, "train"), context)
+    response = response_from_records(reply.content)
+    assert response.kind == "error"
+    assert SECRET not in response.reason
+    assert SECRET.encode() not in response.payload
+
+
+def test_a_column_of_measurements_is_not_taken_for_labels(tmp_path):
+    text = "x,label\n" + "".join(f"{k}.5,{k}\n" for k in range(150))
+    with pytest.raises(InvalidInputError, match="at most 100 must be different; 150 are"):
+        read_plant(plant("a", table(tmp_path, text)))
+
+
 def test_bytes_that_are_no_text_are_refused(tmp_path):
     path = tmp_path / "plant.csv"
     path.write_bytes(b"x,label\n\xff\xfe,a\n")
@@ -101,7 +151,7 @@ def test_a_contract_violation_names_client_column_and_rule_and_no_value(tmp_path
     message = str(caught.value)
     assert "client 'north', column 'pressure': must be at most 25.0 bar" in message
     assert SECRET not in message
-    response = respond(Request("greeting", "0.1.0.dev0", Task().to_json()), own)
+    response = respond(Request("greeting", __version__, Task().to_json()), own)
     assert response.kind == "error"
     assert response.reason == message
 
@@ -137,7 +187,25 @@ def test_auto_is_the_papers_radius_of_all_rows(tmp_path):
     assert problem.profile.epsilon == 1.0 / 100.0
 
 
-def test_parquet_is_read_or_its_remedy_named(tmp_path, monkeypatch):
+def test_parquet_has_the_rows_of_a_csv(tmp_path):
+    pyarrow = pytest.importorskip("pyarrow")
+    from pyarrow import parquet
+
+    X, y = plant_rows(0)
+    names = [f"sensor {k}" for k in range(X.shape[1])]
+    columns = {**dict(zip(names, X.T, strict=True)), "label": y}
+    parquet.write_table(pyarrow.table(columns), tmp_path / "a.parquet")
+    there = read_plant(plant("a", tmp_path / "a.parquet"))
+    here = read_plant(plant("a", write_csv(tmp_path / "a.csv", X, y)))
+    np.testing.assert_array_equal(there.X, here.X)
+    np.testing.assert_array_equal(there.codes, here.codes)
+    assert (there.labels, there.feature_names) == (here.labels, here.feature_names)
+    (tmp_path / "b.parquet").write_bytes(b"PAR1")
+    with pytest.raises(InvalidInputError, match="must be a Parquet file"):
+        read_plant(plant("b", tmp_path / "b.parquet"))
+
+
+def test_parquet_without_its_library_has_its_remedy_named(tmp_path, monkeypatch):
     path = tmp_path / "plant.parquet"
     path.write_bytes(b"PAR1")
     monkeypatch.setitem(sys.modules, "pyarrow", None)
@@ -182,7 +250,7 @@ def test_an_unexpected_error_tells_the_server_its_kind_only(tmp_path, monkeypatc
 
     monkeypatch.setattr("fdrsvm.federation.client_side.read_plant", broken)
     own = plant("a", tmp_path / "a.csv")
-    response = respond(Request("greeting", "0.1.0.dev0", Task().to_json()), own)
+    response = respond(Request("greeting", __version__, Task().to_json()), own)
     assert response.kind == "error"
     assert "OSError" in response.reason
     assert SECRET not in response.reason
@@ -199,6 +267,21 @@ def test_memory_survives_in_its_file(tmp_path):
     np.testing.assert_array_equal(again.values["mu"], memory.values["mu"])
     assert [round_ for round_, _ in again.past] == [1, 2]
     np.testing.assert_array_equal(again.past[1][1]["mu"], np.ones(3))
+
+
+def test_a_memory_is_locked_while_an_answer_is_made(tmp_path, monkeypatch):
+    def busy(problem, memory, broadcast, **_):
+        with (own.memory_folder / "lock").open() as file, pytest.raises(BlockingIOError):
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        raise TellableError("answer", "must be made under lock", "it is")
+
+    monkeypatch.setattr("fdrsvm.federation.client_side.answer", busy)
+    own = plant("a", write_csv(tmp_path / "a.csv", *plant_rows(0)))
+    payload = encode(Broadcast("run", 1, "a", describe(Bundle()), {}))
+    response = respond(Request("round", __version__, Task().to_json(), payload), own)
+    assert response.reason == "answer: must be made under lock; it is"
+    with (own.memory_folder / "lock").open() as file:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
 
 def test_memory_of_other_data_or_of_a_torn_file_is_refused(tmp_path):

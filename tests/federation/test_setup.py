@@ -1,18 +1,24 @@
 """Folders, keys, settings, commands and processes, without Flower's processes."""
 
-import json
 import os
+import signal
 import ssl
 import stat
 import subprocess
 import sys
-import time
+import threading
 import tomllib
+from dataclasses import replace
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from pathlib import Path
+from types import SimpleNamespace
+from unittest import mock
 
 import pytest
 
 from fdrsvm import FDRSVMError, InvalidInputError
 from fdrsvm.cli import main
+from fdrsvm.federation import engine, processes, runs
 from fdrsvm.federation.app_folder import toml_value
 from fdrsvm.federation.audit import AuditLog, read_audit
 from fdrsvm.federation.engine import (
@@ -24,8 +30,11 @@ from fdrsvm.federation.engine import (
 from fdrsvm.federation.founding import init
 from fdrsvm.federation.layout import ClientFolder, ServerFolder
 from fdrsvm.federation.processes import Started, read_list, start, stop, write_list
+from fdrsvm.federation.server_side import read_settings
 from fdrsvm.federation.settings import RunSettings
+from fdrsvm.flower_app import server_process
 from tests.federation.cases import write_plants
+from tests.federation.live import wait_until
 
 
 @pytest.fixture
@@ -37,7 +46,7 @@ def folder(tmp_path):
 
 def test_secret_files_are_for_their_owner_only(folder):
     secret = list(folder.rglob("*.key"))
-    assert len(secret) == 2 + 2 * 2
+    assert len(secret) == 1 + 2 * 2  # the authority's own is not kept
     for path in secret:
         assert stat.S_IMODE(path.stat().st_mode) == 0o600
         assert b"PRIVATE KEY" in path.read_bytes()
@@ -82,6 +91,84 @@ def test_the_folders_say_what_flower_is_started_with(folder):
     assert "--insecure" not in command
 
 
+def test_a_server_for_other_machines_has_to_be_asked_for(folder, monkeypatch, capsys):
+    monkeypatch.setattr(os, "execve", lambda *_: pytest.fail("it must not start"))
+    monkeypatch.setattr(server_process, "_register_aside", lambda _: pytest.fail("nor this"))
+    assert main(["server", str(folder / "server")]) == 1
+    assert "can run any code as this user" in capsys.readouterr().err
+    started = []
+    monkeypatch.setattr(os, "execve", lambda *command: started.append(command))
+    monkeypatch.setattr(server_process, "_register_aside", started.append)
+    assert main(["server", str(folder / "server"), "--open-control"]) == 0
+    assert len(started) == 2
+
+
+class Registry:
+    """In place of Flower's commands: nodes by number, each with its key's path and status."""
+
+    def __init__(self, monkeypatch):
+        self.nodes = {}
+        monkeypatch.setattr(engine, "flwr", self)
+
+    def __call__(self, server, _, verb, *arguments):
+        if verb == "list":
+            nodes = [{"node-id": n, "status": status} for n, (_, status) in self.nodes.items()]
+            return {"nodes": nodes}
+        if verb == "unregister":
+            key, status = self.nodes[arguments[0]]
+            assert status != "unregistered"
+            self.nodes[arguments[0]] = (key, "unregistered")
+            return {}
+        if arguments[0] in [key for key, _ in self.nodes.values()]:
+            raise FDRSVMError("public key already in use")
+        self.nodes[str(len(self.nodes))] = (arguments[0], "registered")
+        return {"node-id": len(self.nodes) - 1}
+
+    @property
+    def registered(self):
+        return {Path(key).stem for key, status in self.nodes.values() if status == "registered"}
+
+
+def test_only_keys_in_the_servers_folder_are_let_in(folder, monkeypatch):
+    server, registry = ServerFolder.read(folder / "server"), Registry(monkeypatch)
+    registry.nodes["0"] = ("stranger.pub", "registered")
+    registry.nodes["1"] = ("gone.pub", "unregistered")
+    for new in (["plant-0", "plant-1"], []):
+        assert engine.register_nodes(server) == new
+        assert registry.registered == {"plant-0", "plant-1"}
+    (server.path / "nodes" / "plant-1.pub").unlink()
+    assert engine.register_nodes(server) == []
+    assert registry.registered == {"plant-0"}
+
+
+def test_a_key_that_is_taken_is_reported_and_the_others_registered(folder, monkeypatch):
+    server, registry = ServerFolder.read(folder / "server"), Registry(monkeypatch)
+    registry.nodes["0"] = (str(server.path / "nodes" / "plant-0.pub"), "unregistered")
+    with pytest.raises(FDRSVMError, match=r"plant-0\.pub \(public key already.*make a new one"):
+        engine.register_nodes(server)
+    assert registry.registered == {"plant-1"}
+
+
+def test_keys_are_not_registered_with_a_server_that_has_ended(folder, monkeypatch, capfd):
+    monkeypatch.setattr(server_process, "is_healthy", lambda _: False)
+    monkeypatch.setattr(server_process, "register_nodes", lambda _: pytest.fail("with whom?"))
+    gone = replace(processes.this_process("server"), since="long ago")
+    server_process._register_and_report(ServerFolder.read(folder / "server"), gone)
+    assert "the server ended before it answered" in capfd.readouterr().err
+
+
+def test_whatever_goes_wrong_with_keys_is_reported(folder, monkeypatch, capfd):
+    monkeypatch.setattr(server_process, "is_healthy", lambda _: True)
+    server, own = ServerFolder.read(folder / "server"), processes.this_process("server")
+    for error, words in (
+        (FDRSVMError("not registered: a.pub"), "not registered: a.pub"),
+        (KeyError("node-id"), "KeyError('node-id')"),
+    ):
+        monkeypatch.setattr(server_process, "register_nodes", mock.Mock(side_effect=error))
+        server_process._register_and_report(server, own)
+        assert words in capfd.readouterr().err
+
+
 def test_flowers_processes_do_not_look_outside(tmp_path):
     variables = environment(tmp_path)
     assert variables["FLWR_TELEMETRY_ENABLED"] == "0"
@@ -113,6 +200,58 @@ def test_wrong_plants_are_refused(plants, rule, tmp_path):
     with pytest.raises(InvalidInputError, match=rule):
         init(tmp_path / "fed", paths)
     assert not (tmp_path / "fed").exists()
+
+
+@pytest.mark.parametrize(
+    ("change", "rule"),
+    [
+        ({"address": "::1"}, "address: must be a host name in ASCII or an IPv4"),
+        ({"address": "wärme.example"}, "address: must be a host name in ASCII"),
+        ({"address": "a b"}, "address"),
+        ({"contract": Path("nowhere.json")}, "contract: must be a file that can be read"),
+        ({"contract": Path(__file__)}, "contract"),
+    ],
+)
+def test_what_cannot_work_is_refused_before_keys_are_written(change, rule, tmp_path):
+    with pytest.raises(FDRSVMError, match=rule):
+        init(tmp_path / "fed", {"a": None}, **change)
+    assert not (tmp_path / "fed").exists()
+
+
+def test_a_setting_that_flower_cannot_read_is_refused(folder):
+    path = folder / "plants" / "plant-0" / "client.toml"
+    path.write_text(path.read_text().replace('label = "label"', "label = 'a \"b\"'"))
+    with pytest.raises(InvalidInputError, match=r"client\.toml: label: must have no quotes"):
+        ClientFolder.read(path.parent)
+
+
+@pytest.mark.parametrize("content", [None, b"no certificate"])
+def test_a_plant_without_its_authority_is_told_so(content, folder):
+    client = ClientFolder.read(folder / "plants" / "plant-0")
+    (client.path / "ca.crt").unlink()
+    if content:
+        (client.path / "ca.crt").write_bytes(content)
+    with pytest.raises(FDRSVMError, match=r"ca\.crt cannot be read .*ask the server's operator"):
+        check_server(client)
+
+
+def test_this_machine_is_asked_without_a_proxy(folder, monkeypatch):
+    server = ServerFolder.read(folder / "server")
+    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    context.load_cert_chain(server.path / "server.pem", server.path / "server.key")
+    with HTTPServer(("127.0.0.1", 0), Healthy) as service:
+        service.socket = context.wrap_socket(service.socket, server_side=True)
+        monkeypatch.setenv("https_proxy", "http://127.0.0.1:1")
+        thread = threading.Thread(target=service.handle_request)
+        thread.start()
+        assert engine.is_healthy(replace(server, port=service.server_port), timeout=30.0)
+        thread.join()
+
+
+class Healthy(BaseHTTPRequestHandler):
+    def do_GET(self):
+        self.send_response(200)
+        self.end_headers()
 
 
 def test_a_folder_with_something_in_it_is_refused(folder):
@@ -170,19 +309,86 @@ def test_an_audit_log_passes_over_a_line_that_was_cut_off(tmp_path):
     assert list(read_audit(tmp_path / "none")) == []
 
 
-PARENT = (
-    "import subprocess, sys; subprocess.run([sys.executable, '-c', 'import time; time.sleep(99)'])"
-)
+@pytest.fixture
+def flower(monkeypatch):
+    """Flower's word on a run, and what it was told, in place of its commands."""
+    told = SimpleNamespace(status="running", stopped=[], before=lambda: None)
+
+    def status(server, number):
+        told.before()
+        return told.status
+
+    monkeypatch.setattr(runs, "run_status", status)
+    monkeypatch.setattr(runs, "stop_run", lambda server, number: told.stopped.append(number))
+    monkeypatch.setattr(runs, "_ASK_FLOWER", 0.0)
+    monkeypatch.setattr(runs, "_LOOK", 0.001)
+    return told
 
 
-def test_processes_are_ended_with_all_that_they_started(tmp_path):
-    one = start("parent", [sys.executable, "-c", PARENT], tmp_path / "log.txt", os.environ)
+def test_a_run_that_ends_while_flower_is_asked_has_ended_well(tmp_path, flower):
+    log = AuditLog(tmp_path / "audit.jsonl")
+    flower.status = "finished:completed"
+    flower.before = lambda: log({"event": "end", "gap": 0.0})
+    assert runs.follow(None, "7", tmp_path, 0, None, print)["gap"] == 0.0
+    flower.before = lambda: None
+    with pytest.raises(FDRSVMError, match="ended without a result"):
+        runs.follow(None, "7", tmp_path, 1, None, print)
+
+
+@pytest.mark.parametrize("status", ["pending", "unknown"])
+def test_a_run_that_never_starts_is_given_up(status, tmp_path, flower):
+    flower.status = status
+    with pytest.raises(FDRSVMError, match=f"does not start: .*{status}"):
+        runs.follow(None, "7", tmp_path, 0, None, print)
+    assert flower.stopped == ["7"]
+
+
+def test_settings_that_the_server_refuses_are_in_the_audit_log(tmp_path):
+    with pytest.raises(InvalidInputError, match="colour"):
+        read_settings({"output": str(tmp_path), "colour": "red"})
+    (event,) = read_audit(tmp_path / "audit.jsonl")
+    assert event["event"] == "failed"
+    assert "colour" in event["reason"]
+
+
+def test_a_run_is_checked_with_what_stands_in_the_app(folder, tmp_path, monkeypatch):
+    monkeypatch.setattr(runs, "start_run", lambda *_: pytest.fail("it must not start"))
+    server = ServerFolder.read(folder / "server")
+    path = server.app / "pyproject.toml"
+    path.write_text(path.read_text().replace('algorithm = "bundle"', 'algorithm = "admm"'))
+    with pytest.raises(FDRSVMError, match="support=None only"):
+        runs.run(server, tmp_path / "run", {"support": "unit-box"}, tell=print)
+    path.write_text("no app")
+    with pytest.raises(InvalidInputError, match="must be the app"):
+        runs.run(server, tmp_path / "run", {}, tell=print)
+
+
+PARENT = """
+import subprocess, sys
+child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(99)"])
+print(child.pid, "is my child", flush=True)
+child.wait()
+"""
+
+
+def test_processes_are_ended_with_all_that_they_started(tmp_path, monkeypatch):
+    monkeypatch.setattr(processes, "_PATIENCE", 2.0)
+    log = tmp_path / "log.txt"
+    one = start("parent", [sys.executable, "-c", PARENT], log, os.environ)
     assert one.is_alive
     write_list(tmp_path / "list.json", [one])
     assert read_list(tmp_path / "list.json") == [one]
-    time.sleep(1.0)
-    assert stop([one]) == []
-    assert not one.is_alive
+    wait_until(lambda: "my child" in log.read_text(), 60.0)
+    pid = int(log.read_text().split()[0])
+    child = Started("child", pid, processes._started_at(pid))
+    assert child.is_alive
+    try:
+        assert stop([one]) == []
+        assert not one.is_alive
+        assert not child.is_alive
+    finally:
+        if child.is_alive:
+            os.kill(pid, signal.SIGKILL)
 
 
 def test_a_pid_that_now_belongs_to_another_process_is_left_alone():
@@ -205,7 +411,7 @@ def test_the_commands_say_what_is_wrong_in_one_line(tmp_path, capsys, monkeypatc
     monkeypatch.setattr(os, "environ", os.environ.copy())  # commands set Flower's variables
     fed = str(tmp_path / "fed")
     assert main(["federation", "init", fed, "--plant", "a", "--plant", "b", "--port", "4400"]) == 0
-    assert json.loads(json.dumps(capsys.readouterr().out)).startswith(fed)
+    assert capsys.readouterr().out == f"{fed}: server and 2 plants; see {fed}/server\n"
     for arguments, rule in (
         (["federation", "init", fed, "--plant", "a"], "must be new or empty"),
         (["federation", "init", fed + "2", "--plant", "a", "--plant", "a"], "names must differ"),

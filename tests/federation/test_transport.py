@@ -1,13 +1,27 @@
 """Messages over Flower's grid: the same bits as in one process, and every wait ends."""
 
 import json
+import math
+import shutil
 import time
+from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 from flwr.app import ConfigRecord, RecordDict
 
-from fdrsvm import FDRSVC, ClientError, CorruptDataError, FedSVC, InvalidInputError, QuorumError
+from fdrsvm import (
+    FDRSVC,
+    ClientError,
+    CorruptDataError,
+    FDRSVMError,
+    FedSVC,
+    InvalidInputError,
+    QuorumError,
+    __version__,
+)
+from fdrsvm.federated.checkpoint import CheckpointFolder
 from fdrsvm.federated.joining import (
     Introduction,
     Request,
@@ -23,6 +37,8 @@ from fdrsvm.federated.transports.flower import (
     response_from_records,
     response_to_records,
 )
+from fdrsvm.federation import runs
+from fdrsvm.federation.app_folder import write_app_folder
 from fdrsvm.federation.client_side import introduce, respond
 from fdrsvm.federation.plant_data import read_plant
 from fdrsvm.federation.server_side import train
@@ -38,8 +54,6 @@ from tests.federation.cases import (
     write_csv,
     write_plants,
 )
-
-RELEASE = Introduction.__module__ and __import__("fdrsvm").__version__
 
 
 @pytest.fixture
@@ -62,7 +76,7 @@ def run(grid, tmp_path, *, output="run", hurry=None, **config):
     def connect(audit):
         return FlowerTransport(
             grid,
-            release=RELEASE,
+            release=__version__,
             task=settings.task(),
             expected=settings.expected,
             n_clients=settings.n_clients,
@@ -74,6 +88,12 @@ def run(grid, tmp_path, *, output="run", hurry=None, **config):
         )
 
     return train(connect, settings, lambda line: None)
+
+
+def server(tmp_path):
+    """As far as the start of a run needs one."""
+    write_app_folder(tmp_path / "app", RunSettings().to_config())
+    return SimpleNamespace(app=tmp_path / "app")
 
 
 def events(tmp_path, output="run"):
@@ -215,6 +235,9 @@ def test_who_is_gone_is_not_waited_for_twice(files, tmp_path):
         run(grid, tmp_path, deadline=1.0, quorum=2, **{"max-rounds": 6, "tol": 0.0})
     assert time.monotonic() - start < 5.0  # one deadline, not six
     assert (tmp_path / "run" / "model.safetensors").exists()
+    assert "end" not in [one["event"] for one in events(tmp_path)]
+    with pytest.raises(FDRSVMError, match="evaluated by every client"):  # what the command says
+        runs.follow(None, "1", tmp_path / "run", 0, None, lambda line: None)
 
 
 @pytest.mark.parametrize("code", [APP_RAISED, NO_APP])
@@ -270,6 +293,162 @@ def test_a_resume_without_a_checkpoint_starts_anew(files, tmp_path):
     assert result.gap <= 1e-4
 
 
+def cut_off(files, tmp_path, **config):
+    """A run that ended after its first rounds, and a grid to go on with."""
+    nodes = nodes_of(files, tmp_path)
+    grid = Grid(nodes, lambda node, request: APP_RAISED if len(grid.pushed) > 9 else None)
+    with pytest.raises(ClientError):
+        run(grid, tmp_path, **config)
+    return Grid(nodes)
+
+
+@pytest.mark.parametrize(
+    ("setting", "value"), [("kappa", 0.1), ("loss", "squared-hinge"), ("epsilon", 0.5), ("seed", 1)]
+)
+def test_a_run_is_not_resumed_with_another_problem(setting, value, files, tmp_path):
+    grid = cut_off(files, tmp_path)
+    with pytest.raises(FDRSVMError, match=f"{setting}: must be .* as the run began"):
+        run(grid, tmp_path, resume=True, **{setting: value})
+    assert not grid.pushed
+    assert not (tmp_path / "run" / "certificate.json").exists()
+
+
+def test_a_resumed_run_may_go_on_longer(files, tmp_path):
+    grid = cut_off(files, tmp_path, kappa=math.inf)
+    result = run(grid, tmp_path, resume=True, kappa=math.inf, tol=1e-6, **{"max-rounds": 100})
+    assert result.gap <= 1e-6
+    there = in_process(files, kappa=math.inf, tol=1e-6, max_rounds=100)
+    model = FDRSVC.load(tmp_path / "run" / "model.safetensors")
+    assert fingerprint(model) == fingerprint(there)
+
+
+def test_the_command_resumes_with_the_settings_of_the_run(files, tmp_path, monkeypatch):
+    cut_off(files, tmp_path, kappa=3.0, clients="plant-0,plant-1,plant-2")
+    started = []
+    monkeypatch.setattr(runs, "start_run", lambda server, config: started.append(config) or "1")
+    monkeypatch.setattr(runs, "follow", lambda *_: {})
+    runs.run(server(tmp_path), tmp_path / "run", {"tol": 1e-6}, resume=True, tell=lambda line: None)
+    (config,) = started
+    assert config["kappa"] == 3.0
+    assert config["clients"] == "plant-0,plant-1,plant-2"
+    assert (config["tol"], config["resume"]) == (1e-6, True)
+    with pytest.raises(InvalidInputError, match=r"kappa: must be 3\.0"):
+        runs.run(
+            server(tmp_path), tmp_path / "run", {"kappa": 0.5}, resume=True, tell=lambda line: None
+        )
+    assert len(started) == 1
+
+
+def test_a_run_whose_settings_are_not_known_is_not_resumed(files, tmp_path):
+    grid = cut_off(files, tmp_path)
+    (tmp_path / "run" / "run.json").unlink()
+    with pytest.raises(InvalidInputError, match=r"no run\.json"):
+        run(grid, tmp_path, resume=True)
+
+
+def test_a_client_answers_for_one_problem_only_in_a_run(files, tmp_path):
+    grid = cut_off(files, tmp_path)
+    grid.nodes[101] = plant("plant-1", files["plant-1"], state=str(tmp_path / "state"), kappa=9.0)
+    with pytest.raises(ClientError, match=r"'plant-1'.*must not change during a run"):
+        run(grid, tmp_path, resume=True)
+
+
+@pytest.mark.parametrize("labels", [("a", "b"), ("a", "b", "c")])
+def test_a_client_that_lost_its_duals_does_not_go_on_as_if_nothing_were(labels, tmp_path):
+    files = write_plants(tmp_path / "data", labels=labels)
+
+    def trouble(node, request):
+        if len(grid.pushed) == 12:
+            for path in (tmp_path / "state").rglob("*.memory"):
+                path.unlink()
+
+    grid = Grid(nodes_of(files, tmp_path), trouble)
+    with pytest.raises(ClientError, match=r"memory: must be there.*start a new run"):
+        run(grid, tmp_path, algorithm="admm", tol=0.0, **{"max-rounds": 9})
+
+
+def test_a_client_without_memory_does_not_resume_with_others(files, tmp_path):
+    grid = cut_off(files, tmp_path, algorithm="admm", tol=0.0)
+    shutil.rmtree(tmp_path / "state")
+    with pytest.raises(ClientError, match="memory: must be there"):
+        run(grid, tmp_path, algorithm="admm", tol=0.0, resume=True)
+
+
+def test_a_client_that_missed_the_first_round_may_start_later(files, tmp_path, recwarn):
+    rounds = iter(range(100))
+
+    def trouble(node, request):
+        return "silent" if node == 102 and request.kind == "round" and next(rounds) < 1 else None
+
+    grid = Grid(nodes_of(files, tmp_path), trouble)
+    config = {"max-rounds": 4, "deadline": 0.3, "quorum": 2}
+    result = run(grid, tmp_path, algorithm="admm", tol=0.0, **config)
+    assert [record.n_answers for record in result.history] == [2, 3, 3, 3]
+    recwarn.clear()
+
+
+def test_a_message_that_comes_late_and_twice_takes_nothing_back(files, tmp_path):
+    """Of every message a twin arrives when the client is two rounds further."""
+    nodes, seen = nodes_of(files, tmp_path), []
+
+    def trouble(node, request):
+        if node == 101 and request.kind == "round":
+            if len(seen) >= 2:
+                assert respond(seen[-2], nodes[node]).kind == "update"
+            seen.append(request)
+
+    run(Grid(nodes, trouble), tmp_path, algorithm="admm", tol=0.0, **{"max-rounds": 9})
+    model = FDRSVC.load(tmp_path / "run" / "model.safetensors")
+    there = in_process(files, algorithm="admm", tol=0.0, max_rounds=9)
+    assert fingerprint(model) == fingerprint(there)
+
+
+def test_a_new_run_does_not_touch_the_folder_of_another(files, tmp_path):
+    nodes = nodes_of(files, tmp_path)
+    run(Grid(nodes), tmp_path)
+    before = {path: path.read_bytes() for path in (tmp_path / "run").rglob("*.*")}
+    with pytest.raises(InvalidInputError, match="must have no run in it yet"):
+        run(Grid(nodes), tmp_path, kappa=0.5)
+    assert before == {path: path.read_bytes() for path in (tmp_path / "run").rglob("*.*")}
+
+
+def test_two_runs_do_not_write_into_one_folder(files, tmp_path):
+    nodes, errors = nodes_of(files, tmp_path), []
+
+    def trouble(node, request):
+        if len(grid.pushed) == 5:
+            for resume in (False, True):
+                with pytest.raises(InvalidInputError, match="a run which goes on") as caught:
+                    run(Grid(nodes), tmp_path, resume=resume)
+                errors.append(caught.value)
+            with pytest.raises(InvalidInputError, match="a run which goes on"):
+                runs.run(
+                    server(tmp_path), tmp_path / "run", {}, resume=True, tell=lambda line: None
+                )
+
+    grid = Grid(nodes, trouble)
+    run(grid, tmp_path)
+    assert len(errors) == 2
+    assert [one["event"] for one in events(tmp_path)].count("start") == 1
+
+
+def test_checkpoints_of_another_run_are_neither_dropped_nor_resumed(tmp_path):
+    files = write_plants(tmp_path / "data")
+    run(Grid(nodes_of(files, tmp_path)), tmp_path, output="long")
+    shutil.copytree(tmp_path / "long" / "checkpoints", tmp_path / "both")
+    old = {path.name for path in (tmp_path / "both").iterdir()}
+    run(Grid(nodes_of(files, tmp_path)), tmp_path, output="short", **{"max-rounds": 3, "tol": 0.5})
+    snapshot = CheckpointFolder(tmp_path / "short" / "checkpoints").latest()
+    both = CheckpointFolder(tmp_path / "both")
+    for number in range(1, snapshot.round + 1):
+        both(replace(snapshot, round=number))
+    assert both.latest(snapshot.run_id).run_id == snapshot.run_id
+    assert both.latest().run_id != snapshot.run_id
+    names = {path.name for path in (tmp_path / "both").iterdir()}
+    assert old <= names
+    assert len(names - old) == min(snapshot.round, 2)
+
+
 def test_two_nodes_with_one_client_id_are_both_named(files, tmp_path):
     nodes = nodes_of(files, tmp_path)
     nodes[555] = nodes[100]
@@ -282,6 +461,29 @@ def test_a_node_cannot_speak_for_another_plant(files, tmp_path):
     grid.key_names = {100: "plant-0", 101: "plant-0", 102: "plant-2"}
     with pytest.raises(ClientError, match="'plant-0', round 0: it calls itself 'plant-1'"):
         run(grid, tmp_path)
+
+
+@pytest.mark.parametrize("expected", ["", "plant-0,plant-1,plant-2"])
+def test_a_node_that_cannot_even_load_the_app_is_named_by_its_key(expected, files, tmp_path):
+    grid = Grid(nodes_of(files, tmp_path), lambda node, _: NO_APP if node == 101 else None)
+    grid.key_names = {100: "plant-0", 101: "plant-1", 102: "plant-2"}
+    with pytest.raises(ClientError, match="'plant-1', round 0: its node could not load the app"):
+        run(grid, tmp_path, clients=expected)
+
+
+def test_an_error_under_another_name_is_that_of_the_keys_owner(files, tmp_path):
+    nodes = nodes_of(files, tmp_path)
+    nodes[101] = lambda request: Response("error", "plant-2", reason="no data today")
+    grid = Grid(nodes)
+    grid.key_names = {100: "plant-0", 101: "plant-1", 102: "plant-2"}
+    with pytest.raises(ClientError, match="'plant-1', round 0: no data today"):
+        run(grid, tmp_path)
+
+
+def test_why_a_node_without_a_name_was_refused_is_told_at_the_deadline(files, tmp_path):
+    grid = Grid(nodes_of(files, tmp_path), lambda node, _: NO_APP if node == 101 else None)
+    with pytest.raises(QuorumError, match=r"plant-1: not conn.*; node 101: its node could not"):
+        run(grid, tmp_path, clients="plant-0,plant-1,plant-2", **{"join-deadline": 0.3})
 
 
 def test_missing_clients_are_named_at_the_deadline(files, tmp_path):

@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import socket
 import subprocess
 import sys
@@ -55,17 +56,35 @@ def test_the_app_is_our_own_whatever_the_server_sent(monkeypatch):
     assert loaded("evil", "1.0", "hash") is app
 
 
+def test_a_new_kind_of_app_is_refused_before_a_node_starts(monkeypatch, tmp_path):
+    monkeypatch.setitem(TASK_TYPE_TO_COMMAND, "new", "flwr-new")
+    with pytest.raises(FDRSVMError, match="can start flwr-new"):
+        warm_client.run_warm([], tmp_path, poll=1.0)
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_node_finds_nothing_but_what_is_ours(tmp_path):
+    shims = warm_client._write_shims(tmp_path)
+    (shims / "flwr-from-another-day").touch()
+    shims = warm_client._write_shims(tmp_path)  # starting again is always safe
+    names = {path.name for path in shims.iterdir()}
+    assert names == {"flwr-clientapp", "flower-superexec", *warm_client._REFUSED}
+    assert (shims / "flower-superexec").exists()
+
+
 def test_where_flower_has_changed_nothing_runs(monkeypatch):
     monkeypatch.setattr(run_clientapp, "install_from_fab", None)
     monkeypatch.delattr(run_clientapp, "install_from_fab")
     with pytest.raises(FDRSVMError, match="lacks install_from_fab"):
         warm_client._run_own_app_only()
+    with pytest.raises(FDRSVMError, match="lacks install_from_fab"):
+        warm_client.check_flower()
 
 
 NURSERY = """
 import socket, subprocess, sys
 from fdrsvm.flower_app import warm_client
-warm_client._be_client_app = lambda arguments: warm_client.os._exit(int(arguments[0]))
+warm_client._be_client_app = lambda arguments: int(arguments[0])
 listener = socket.socket(socket.AF_UNIX)
 listener.bind(sys.argv[1]); listener.listen(); listener.settimeout(0.2)
 node = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
@@ -89,3 +108,42 @@ def test_children_are_forked_and_all_ends_with_a_signal(tmp_path):
             link.sendall(b"nonsense\n")  # is passed over
         nursery.terminate()
         assert nursery.wait(30) == 0
+
+
+BROKEN = """
+import subprocess, sys
+from pathlib import Path
+from fdrsvm.flower_app import warm_client
+
+def keep_running(arguments, variables, listener):
+    print(variables["PATH"], variables[warm_client.SOCKET], flush=True)
+    node = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
+    return warm_client._Nursery(listener, node).run()
+
+def changed():
+    raise warm_client.FDRSVMError("this release of Flower has changed")
+
+warm_client._load = lambda: None
+warm_client._keep_running = keep_running
+warm_client._run_own_app_only = changed
+warm_client.run_warm([], Path(sys.argv[1]), poll=1.0)
+"""
+
+
+def test_a_guard_that_breaks_leaves_nothing_open_for_the_next_message(tmp_path):
+    command = [sys.executable, "-c", BROKEN, str(tmp_path)]
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    with subprocess.Popen(command, text=True, **pipes) as client:
+        path, where = client.stdout.readline().split()
+        assert shutil.which("sh", path=path) is None
+        for _ in range(2):
+            shim = shutil.which("flwr-clientapp", path=path)
+            variables = {"PATH": path, warm_client.SOCKET: where}
+            done = subprocess.run([shim], env=variables, capture_output=True, timeout=60)
+            assert done.returncode == 1
+            assert not done.stderr  # the main process is there and said so
+            assert client.poll() is None
+        client.terminate()
+        _, errors = client.communicate(timeout=60)
+    assert errors.count("this release of Flower has changed") == 2
+    assert (tmp_path / "bin" / "flwr-clientapp").exists()

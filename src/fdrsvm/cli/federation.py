@@ -38,6 +38,11 @@ def add_commands(commands: Any) -> None:
     _add_run_options(simulate)
     server = commands.add_parser("server", help="run a federation's server until it is ended")
     server.add_argument("folder", type=Path, help="the server's folder, from `federation init`")
+    server.add_argument(
+        "--open-control",
+        action="store_true",
+        help="listen for other machines; whoever reaches the port can run code as this user",
+    )
     server.set_defaults(run=_server)
     client = commands.add_parser("client", help="connect a plant and stay")
     client.add_argument("folder", type=Path, help="the plant's folder, from `federation init`")
@@ -179,7 +184,7 @@ def _server(arguments: argparse.Namespace) -> int:
         from fdrsvm.flower_app.server_process import run_server
     except ModuleNotFoundError as error:
         raise _no_flower(error) from None
-    run_server(ServerFolder.read(arguments.folder))
+    run_server(ServerFolder.read(arguments.folder), open_control=arguments.open_control)
     return 0
 
 
@@ -197,7 +202,7 @@ def _client(arguments: argparse.Namespace) -> int:
     waiting = check_server(client)
     if waiting:
         _say(waiting)
-    return run_warm(supernode_arguments(client), poll=arguments.poll)
+    return run_warm(supernode_arguments(client), client.flower_home, poll=arguments.poll)
 
 
 def _setting(text: str) -> tuple[str, Any]:

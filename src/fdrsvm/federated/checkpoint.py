@@ -45,7 +45,8 @@ class CheckpointFolder:
     transport : InProcess, optional
         Its clients' memories are stored too, and put back by ``latest``.
     keep : int
-        So many of the newest files stay, so that a torn one does not cost the run.
+        So many of the newest files of a run stay, so that a torn one does not cost the run. Files
+        of other runs are left alone.
 
     Pass the object as ``checkpoint`` of :func:`fdrsvm.federated.run_rounds`, and ``latest()`` as
     ``resume``.
@@ -57,6 +58,7 @@ class CheckpointFolder:
         self.folder = Path(folder)
         self.transport = transport
         self.keep = check_count(keep, "keep")
+        self._run_of: dict[str, str] = {}  # by file name
         self.folder.mkdir(parents=True, exist_ok=True)
 
     def __call__(self, snapshot: Snapshot) -> None:
@@ -64,20 +66,36 @@ class CheckpointFolder:
         memories = self.transport.memories if self.transport is not None else {}
         path = self.folder / f"round-{snapshot.round:06d}.safetensors"
         write_atomically(path, _snapshot_bytes(snapshot, memories))
-        for old in list(self._newest_first())[self.keep :]:
+        self._run_of[path.name] = snapshot.run_id
+        own = [old for old in self._newest_first() if self._is_of(old, snapshot.run_id)]
+        for old in own[self.keep :]:
             old.unlink()
 
-    def latest(self) -> Snapshot | None:
-        """The newest whole checkpoint, or None; damaged ones are passed over."""
+    def latest(self, run_id: str | None = None) -> Snapshot | None:
+        """The newest whole checkpoint (of a run), or None; damaged ones are passed over."""
         for path in self._newest_first():
             try:
                 snapshot, memories = _read_snapshot(read_capped(path, _MAX_BYTES))
             except CorruptDataError:
                 continue
+            if run_id is not None and snapshot.run_id != run_id:
+                continue
             if self.transport is not None:
                 self.transport.memories = memories
             return snapshot
         return None
+
+    def _is_of(self, path: Path, run_id: str) -> bool:
+        """Whether a file is of a run; a damaged one could be of any."""
+        if path.name not in self._run_of:
+            try:
+                header, _ = unpack(
+                    read_capped(path, _MAX_BYTES), _KIND, _VERSION, max_bytes=_MAX_BYTES
+                )
+                self._run_of[path.name] = str(header["run_id"])
+            except (CorruptDataError, KeyError):
+                return True
+        return self._run_of[path.name] == run_id
 
     def _newest_first(self) -> Iterator[Path]:
         found = [path for path in self.folder.iterdir() if _NAME.fullmatch(path.name)]

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from fdrsvm.errors import InvalidInputError
+import numpy as np
+
 from fdrsvm.federated.algorithms import from_description
+from fdrsvm.federated.joining import TellableError
 from fdrsvm.federated.messages import Broadcast, Update, Values
 from fdrsvm.federated.problem import ClientProblem
 
@@ -28,10 +30,16 @@ class Memory(NamedTuple):
 NO_MEMORY = Memory("", {}, ())
 
 
-def answer(problem: ClientProblem, memory: Memory, broadcast: Broadcast) -> tuple[Memory, Update]:
-    """A client's answer to a broadcast, and what it remembers from then on."""
+def answer(
+    problem: ClientProblem, memory: Memory, broadcast: Broadcast, *, has_answered: bool = False
+) -> tuple[Memory, Update]:
+    """A client's answer to a broadcast, and what it remembers from then on.
+
+    ``has_answered`` says that it took part in the run before: it must then have its duals still, if
+    the method has any. With others the method would go on to another model, and nobody would know.
+    """
     if broadcast.client_id != problem.profile.client_id:
-        raise InvalidInputError(
+        raise TellableError(
             "client_id",
             f"the message must be for {problem.profile.client_id!r}",
             f"it is for {broadcast.client_id!r}",
@@ -39,9 +47,29 @@ def answer(problem: ClientProblem, memory: Memory, broadcast: Broadcast) -> tupl
     known, past = _before(memory, broadcast)
     algorithm = from_description(broadcast.algorithm)
     values, found = algorithm.answer(problem, known, broadcast.values)
-    past = (*past, (broadcast.round, known))[-_DEPTH:]
+    if has_answered and memory.run_id != broadcast.run_id and _has_duals(values):
+        raise TellableError(
+            "memory",
+            "must be there in a run that the client took part in before",
+            "its file is gone; start a new run",
+        )
     update = Update(broadcast.run_id, broadcast.round, broadcast.client_id, found)
+    later = memory.past[len(past) + 1 :] if memory.run_id == broadcast.run_id else ()
+    if later and _are_equal(later[0][1], values):
+        return memory, update  # a message that was sent twice: what came after it still holds
+    past = (*past, (broadcast.round, known))[-_DEPTH:]
     return Memory(broadcast.run_id, values, past), update
+
+
+def _has_duals(values: Values) -> bool:
+    """Several models have theirs each, with the model's number before the name."""
+    return any(name.endswith("mu") for name in values)
+
+
+def _are_equal(left: Values, right: Values) -> bool:
+    return left.keys() == right.keys() and all(
+        np.asarray(left[name]).tobytes() == np.asarray(right[name]).tobytes() for name in left
+    )
 
 
 def _before(memory: Memory, broadcast: Broadcast) -> tuple[Values, tuple[tuple[int, Values], ...]]:
@@ -51,7 +79,7 @@ def _before(memory: Memory, broadcast: Broadcast) -> tuple[Values, tuple[tuple[i
     for k, (answered, known) in enumerate(memory.past):
         if answered >= broadcast.round:
             if k == 0 and len(memory.past) == _DEPTH and answered > broadcast.round:
-                raise InvalidInputError(
+                raise TellableError(
                     "round", f"must not be older than {answered}", f"it is {broadcast.round}"
                 )
             return known, memory.past[:k]

@@ -5,7 +5,8 @@ Answer     client -> server: an Introduction
 Round      server -> client: the task, now with all classes, and a broadcast; client -> server: an
            update
 
-A client that cannot do what it is asked for answers with a reason in words. Nothing here is data:
+A client that cannot do what it is asked for answers with a reason, in words only if they are known
+to hold no value: those of a TellableError. Nothing here is data:
 an introduction holds counts, column names and the labels that occur, and no value of any row.
 """
 
@@ -17,7 +18,7 @@ from dataclasses import asdict, dataclass, fields
 from typing import Any, Literal, TypeAlias
 
 from fdrsvm.codec import pack, unpack
-from fdrsvm.errors import CorruptDataError
+from fdrsvm.errors import CorruptDataError, InvalidInputError
 from fdrsvm.federated.messages import ClientProfile, decode_profile, encode_profile
 
 Label: TypeAlias = "str | int"
@@ -25,6 +26,10 @@ RequestKind = Literal["greeting", "round"]
 ResponseKind = Literal["introduction", "update", "error"]
 
 _KIND, _VERSION = "introduction", 1
+
+
+class TellableError(InvalidInputError):
+    """An error of a client whose words may leave it: they hold no value of its data."""
 
 
 @dataclass(frozen=True)
@@ -98,12 +103,16 @@ class Introduction:
 
 @dataclass(frozen=True)
 class Request:
-    """From the server to a client, whatever carries it."""
+    """From the server to a client, whatever carries it.
+
+    ``has_answered`` is False if the client cannot have a memory of the run yet, as far as is known.
+    """
 
     kind: RequestKind
     release: str
     task: str
     payload: bytes = b""
+    has_answered: bool = False
 
 
 @dataclass(frozen=True)

@@ -7,11 +7,13 @@ refuses to work with another.
 from __future__ import annotations
 
 import json
+import tomllib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from fdrsvm import __version__
+from fdrsvm.errors import InvalidInputError
 from fdrsvm.files import write_atomically
 
 _HEAD = """\
@@ -57,6 +59,18 @@ def write_app_folder(folder: Path, config: Mapping[str, Any]) -> None:
     text = _HEAD.format(version=version) + lines
     write_atomically(folder / "pyproject.toml", text.encode())
     write_atomically(folder / "README.md", _README.encode())
+
+
+def app_config(folder: Path) -> dict[str, Any]:
+    """The settings that stand in an app, which anybody may have edited."""
+    path = folder / "pyproject.toml"
+    try:
+        content = tomllib.loads(path.read_text(encoding="utf-8"))
+        return dict(content["tool"]["flwr"]["app"]["config"])
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise InvalidInputError(
+            str(path), "must be the app that `fdrsvm federation init` wrote", str(error)
+        ) from None
 
 
 def toml_value(value: Any) -> str:

@@ -6,14 +6,17 @@ the rounds before.
 
 from __future__ import annotations
 
+import hashlib
+import json
 import logging
 from typing import Any
 
 import numpy as np
 
 from fdrsvm import __version__
-from fdrsvm.errors import FDRSVMError, InvalidInputError
+from fdrsvm.errors import CorruptDataError
 from fdrsvm.estimators._equal_rows import merge_equal_rows
+from fdrsvm.estimators.contract import ContractError
 from fdrsvm.federated.algorithms import OneVsRestProblem
 from fdrsvm.federated.client import answer
 from fdrsvm.federated.joining import (
@@ -21,9 +24,10 @@ from fdrsvm.federated.joining import (
     Request,
     Response,
     Task,
+    TellableError,
     encode_introduction,
 )
-from fdrsvm.federated.messages import decode_broadcast, encode
+from fdrsvm.federated.messages import Broadcast, decode_broadcast, encode
 from fdrsvm.federated.problem import make_client
 from fdrsvm.federation.memory_file import MemoryFile
 from fdrsvm.federation.plant import Plant
@@ -36,37 +40,60 @@ _AUTO = 10.0  # beta in [practical]: the paper's 1 / (beta N)
 def respond(request: Request, plant: Plant) -> Response:
     """The answer to a request; an error becomes a response that says why.
 
-    The words of this package's own errors go to the server: they hold no values. Of any other error
-    only the kind does, and the rest stays in the client's log.
+    Words go to the server where they are known to hold no values. Of any other error only the kind
+    does, and the rest stays in the client's log.
     """
     try:
         return _respond(request, plant)
-    except FDRSVMError as error:
+    except (TellableError, ContractError) as error:  # all contract errors are of read_plant
         _LOG.error("client %r: %s", plant.client_id, error)
         return Response("error", plant.client_id, reason=str(error))
     except Exception as error:
         _LOG.exception("client %r", plant.client_id)
-        reason = f"{type(error).__name__}; the log of this client's node has the rest"
-        return Response("error", plant.client_id, reason=reason)
+        return Response("error", plant.client_id, reason=kind_of(error))
+
+
+def kind_of(error: Exception) -> str:
+    """What the server may know of an error that could hold a value."""
+    return f"{type(error).__name__}; the log of this client's node has the rest"
 
 
 def _respond(request: Request, plant: Plant) -> Response:
     if request.release != __version__:
-        raise InvalidInputError(
+        raise TellableError(
             "fdr-svm",
             f"server and clients must have one release, here {__version__}",
             f"the server has {request.release}",
         )
-    task, rows = Task.from_json(request.task), read_plant(plant)
-    if request.kind == "greeting":
+    task, broadcast = _read_request(request)
+    rows = read_plant(plant)
+    if broadcast is None:
         return Response(
             "introduction", plant.client_id, encode_introduction(introduce(plant, rows, task))
         )
-    broadcast = decode_broadcast(request.payload)
-    stored = MemoryFile(plant.memory_folder, broadcast.run_id, rows.digest)
-    memory, update = answer(make_problem(plant, rows, task), stored.read(), broadcast)
-    stored.write(memory)
+    stored = MemoryFile(plant.memory_folder, broadcast.run_id, _digest(plant, rows, task))
+    problem = make_problem(plant, rows, task)
+    with stored.locked():
+        memory, update = answer(
+            problem, stored.read(), broadcast, has_answered=request.has_answered
+        )
+        stored.write(memory)
     return Response("update", plant.client_id, encode(update))
+
+
+def _read_request(request: Request) -> tuple[Task, Broadcast | None]:
+    """The task, and a round's broadcast; what is wrong with them is the server's own."""
+    try:
+        task = Task.from_json(request.task)
+        return task, None if request.kind == "greeting" else decode_broadcast(request.payload)
+    except CorruptDataError as error:
+        raise TellableError("request", "must be whole, and of this release", str(error)) from None
+
+
+def _digest(plant: Plant, rows: PlantRows, task: Task) -> str:
+    """Of all that makes the problem: a run is about one, whatever the server says later."""
+    own = [rows.digest, task.to_json(), plant.label, plant.clip, plant.epsilon, plant.kappa]
+    return hashlib.sha256(json.dumps(own).encode()).hexdigest()
 
 
 def introduce(plant: Plant, rows: PlantRows, task: Task) -> Introduction:
@@ -87,7 +114,7 @@ def make_problem(plant: Plant, rows: PlantRows, task: Task) -> Any:
     positions = {label: k for k, label in enumerate(classes)}
     unknown = [label for label in rows.labels if label not in positions]
     if unknown:
-        raise InvalidInputError(
+        raise TellableError(
             f"labels of client {plant.client_id!r}",
             f"must be among {list(classes)}",
             f"{len(unknown)} are not: the data changed since the client joined",
@@ -129,7 +156,7 @@ def _support(plant: Plant, rows: PlantRows, support: str) -> Any:
     if support != "contract":
         return None if support == "none" else support
     if rows.contract is None:
-        raise InvalidInputError(
+        raise TellableError(
             f"contract of client {plant.client_id!r}",
             "must be there, since the run's support is its limits",
             "node-config names none",

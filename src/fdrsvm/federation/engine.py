@@ -23,6 +23,7 @@ from fdrsvm.files import write_atomically
 _BIN = Path(sys.executable).parent
 _COMMAND_SECONDS = 120.0
 _NODES = "nodes.json"
+_UNREGISTERED = "unregistered"
 _OFFLINE = {
     "FLWR_TELEMETRY_ENABLED": "0",
     "FLWR_DISABLE_UPDATE_CHECK": "1",
@@ -83,10 +84,17 @@ def is_healthy(server: ServerFolder, timeout: float = 2.0) -> bool:
     context = ssl.create_default_context(cafile=str(server.path / "ca.crt"))
     url = f"https://127.0.0.1:{server.port}/health"
     try:
-        with urllib.request.urlopen(url, timeout=timeout, context=context) as answer:
+        with _opener(context).open(url, timeout=timeout) as answer:
             return bool(answer.status == 200)
     except (urllib.error.URLError, OSError):
         return False
+
+
+def _opener(context: ssl.SSLContext) -> urllib.request.OpenerDirector:
+    """Asks this machine directly, whatever proxy is set for others."""
+    return urllib.request.build_opener(
+        urllib.request.ProxyHandler({}), urllib.request.HTTPSHandler(context=context)
+    )
 
 
 def check_server(client: ClientFolder, timeout: float = 5.0) -> str | None:
@@ -101,6 +109,13 @@ def check_server(client: ClientFolder, timeout: float = 5.0) -> str | None:
     host = host.strip("[]")
     try:
         context = ssl.create_default_context(cafile=str(client.path / "ca.crt"))
+    except OSError as error:
+        reason = error.strerror if isinstance(error, FileNotFoundError) else "it is no certificate"
+        raise FDRSVMError(
+            f"{client.path / 'ca.crt'} cannot be read ({reason}); "
+            "ask the server's operator for this federation's ca.crt"
+        ) from None
+    try:
         with socket.create_connection((host, int(port)), timeout=timeout) as link:
             context.wrap_socket(link, server_hostname=host).close()
     except ssl.SSLCertVerificationError as error:
@@ -137,22 +152,42 @@ def flwr(server: ServerFolder, *arguments: str) -> dict[str, Any]:
 def register_nodes(server: ServerFolder) -> list[str]:
     """Let in the nodes whose public keys stand in the server's folder, and no others.
 
-    A key that was taken out of the folder, or replaced, is let in no more. Returns the names of new
-    ones.
+    A key that was taken out of the folder, or replaced, is let in no more, nor is a node that
+    somebody else registered. Returns the names of new ones.
+
+    Raises
+    ------
+    FDRSVMError
+        With the names of keys that the server did not take; all others are registered by then.
     """
     keys = {path.stem: path for path in server.public_keys}
     digests = {name: hashlib.sha256(path.read_bytes()).hexdigest() for name, path in keys.items()}
     listed, known = _node_list(server), _known_nodes(server)
     known = {name: entry for name, entry in known.items() if entry["node"] in listed}
     for name in [name for name in known if digests.get(name) != known[name]["sha256"]]:
-        flwr(server, "supernode", "unregister", known.pop(name)["node"], CONNECTION)
+        node = known.pop(name)["node"]
+        flwr(server, "supernode", "unregister", node, CONNECTION)
         _keep_known(server, known)
-    new = sorted(set(keys) - set(known))
-    for name in new:
+        listed.pop(node)
+    ours = {entry["node"] for entry in known.values()}
+    for node in [n for n, status in listed.items() if status != _UNREGISTERED and n not in ours]:
+        flwr(server, "supernode", "unregister", node, CONNECTION)
+    new, refused = [], []
+    for name in sorted(set(keys) - set(known)):
         path = str(keys[name])
-        answer = flwr(server, "supernode", "register", path, CONNECTION, "--name", name)
+        try:
+            answer = flwr(server, "supernode", "register", path, CONNECTION, "--name", name)
+        except FDRSVMError as error:
+            refused.append(f"{name}.pub ({error})")
+            continue
         known[name] = {"node": str(answer["node-id"]), "sha256": digests[name]}
         _keep_known(server, known)
+        new.append(name)
+    if refused:
+        raise FDRSVMError(
+            f"not registered: {'; '.join(refused)}. Flower takes a key once only: make a new one, "
+            f"or end the server and remove {server.flower_home / 'state.db'}"
+        )
     return new
 
 

@@ -8,13 +8,15 @@ from pathlib import Path
 from typing import Any
 
 from fdrsvm.errors import InvalidInputError
+from fdrsvm.estimators.contract import FeatureContract
 from fdrsvm.federation.app_folder import toml_value, write_app_folder
-from fdrsvm.federation.keys import Authority, node_key, write_private
+from fdrsvm.federation.keys import VALID_DAYS, Authority, node_key, write_private
 from fdrsvm.federation.layout import CONNECTION
 from fdrsvm.federation.settings import RunSettings
 from fdrsvm.files import write_atomically
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}")
+_ADDRESS = re.compile(r"[A-Za-z0-9]([A-Za-z0-9.-]{0,252}[A-Za-z0-9])?")
 _LOOPBACK = ("localhost", "127.0.0.1", "::1")
 
 
@@ -47,6 +49,11 @@ def init(
         raise InvalidInputError("folder", "must be new or empty", f"{folder} is not")
     if not 1 <= port <= 65_000:
         raise InvalidInputError("port", "must be from 1 to 65000", f"it is {port}")
+    if not _ADDRESS.fullmatch(address):
+        raise InvalidInputError(
+            "address", "must be a host name in ASCII or an IPv4 address", f"it is {address!r}"
+        )
+    agreed = None if contract is None else _read_contract(contract)
     authority = Authority.new("FDR-SVM federation")
     server = folder / "server"
     (server / "nodes").mkdir(parents=True)
@@ -56,8 +63,8 @@ def init(
         plant.mkdir(parents=True)
         public = _write_keys(plant, authority, name)
         write_atomically(server / "nodes" / f"{name}.pub", public)
-        if contract is not None:
-            write_atomically(plant / "contract.json", contract.read_bytes())
+        if agreed is not None:
+            write_atomically(plant / "contract.json", agreed)
         client = {
             "server": f"{address}:{port}",
             "runtime-port": port + 1 + number,
@@ -69,7 +76,8 @@ def init(
         }
         write_atomically(plant / "client.toml", _CLIENT_HEAD.encode() + _toml(client))
         write_atomically(
-            plant / "README.md", _PLANT_README.format(name=name, **_at(address, port)).encode()
+            plant / "README.md",
+            _PLANT_README.format(name=name, days=VALID_DAYS, **_at(address, port)).encode(),
         )
 
 
@@ -79,9 +87,9 @@ def _write_server(
     hosts = list(dict.fromkeys([address, *_LOOPBACK]))
     certificate, key = authority.issue("FDR-SVM server", hosts)
     write_atomically(server / "ca.crt", authority.certificate_pem)
-    write_private(server / "ca.key", authority.key_pem)
     write_atomically(server / "server.pem", certificate)
     write_private(server / "server.key", key)
+    flag = "" if address in _LOOPBACK else " --open-control"
     listens = "127.0.0.1" if address in _LOOPBACK else "0.0.0.0"  # noqa: S104 - plants are outside
     settings = {"host": listens, "port": port, "address": f"{address}:{port}"}
     write_atomically(server / "server.toml", _toml(settings))
@@ -94,7 +102,10 @@ def _write_server(
     }
     text = f'[superlink]\ndefault = "{CONNECTION}"\n\n[superlink.{CONNECTION}]\n'
     write_atomically(server / "flower" / "config.toml", text.encode() + _toml(connection))
-    write_atomically(server / "README.md", _SERVER_README.format(**_at(address, port)).encode())
+    write_atomically(
+        server / "README.md",
+        _SERVER_README.format(days=VALID_DAYS, flag=flag, **_at(address, port)).encode(),
+    )
 
 
 def _write_keys(plant: Path, authority: Authority, name: str) -> bytes:
@@ -123,6 +134,18 @@ def _check_plants(plants: Mapping[str, Path | None]) -> None:
             raise InvalidInputError(f"data of {name!r}", "must be a file", f"{data} is not")
 
 
+def _read_contract(path: Path) -> bytes:
+    """A contract's file, if it is one."""
+    try:
+        content = path.expanduser().read_bytes()
+    except OSError as error:
+        raise InvalidInputError(
+            "contract", "must be a file that can be read", f"{path}: {error.strerror}"
+        ) from None
+    FeatureContract.from_json(content)
+    return content
+
+
 def _toml(values: Mapping[str, Any]) -> bytes:
     return "".join(f"{key} = {toml_value(value)}\n" for key, value in values.items()).encode()
 
@@ -141,7 +164,7 @@ _PLANT_README = """\
 # Plant {name}
 
 This folder is for plant {name} alone: node.key and inside.key are secret. Whoever has node.key can
-speak for the plant.
+speak for the plant. The certificates last {days} days.
 
 1. Install the release of fdr-svm that the server has: `pip install 'fdr-svm[flower]'`.
 2. In client.toml, set `data` to the CSV (or Parquet) file: a column a feature, and the labels.
@@ -160,13 +183,15 @@ folder nodes/ as {name}.pub.
 _SERVER_README = """\
 # Server
 
-ca.key and server.key are secret. Each folder in ../plants goes to its plant, over a safe channel,
-and is deleted here.
+server.key is secret. The authority's own key was not kept: nobody can sign another certificate for
+this federation. Its certificates last {days} days; after that, or for one more plant, `init` a new
+one. Each folder in ../plants goes to its plant, over a safe channel, and is deleted here.
 
-    fdrsvm server .                          # listens on port {port}; Ctrl-C ends it
+    fdrsvm server .{flag}                          # listens on port {port}; Ctrl-C ends it
     fdrsvm federation run . --output run-1   # in another terminal, once the plants are connected
     fdrsvm federation resume . --output run-1    # after a crash: goes on from the last checkpoint
 
-Plants connect to {address}:{port}; that port must be open to them, and to nobody else. A new plant:
-put its public key into nodes/ and start the server again. A plant that leaves: take it out.
+Plants connect to {address}:{port}; that port must be open to them, and to nobody else: whoever
+reaches it can run any code as the user who started the server (docs/federation.md). A plant with a
+new key: replace its file in nodes/ and start the server again. A plant that leaves: take it out.
 """

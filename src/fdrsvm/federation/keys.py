@@ -1,4 +1,7 @@
-"""Certificates and node keys of a federation: elliptic curve P-384, valid for a year."""
+"""Certificates and node keys of a federation: elliptic curve P-384, valid for a year.
+
+The authority's own key is never written: it has signed all that there is to sign.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +21,7 @@ try:
 except ModuleNotFoundError as error:  # it comes with Flower
     raise FDRSVMError(f"{error.name} is missing: pip install 'fdr-svm[flower]'") from None
 
-_VALID = timedelta(days=365)
+VALID_DAYS = 365
 _CLOCKS_MAY_DIFFER = timedelta(hours=1)
 
 
@@ -61,11 +64,6 @@ class Authority:
         """What everybody gets."""
         return self.certificate.public_bytes(serialization.Encoding.PEM)
 
-    @property
-    def key_pem(self) -> bytes:
-        """What nobody else may have."""
-        return _private_pem(self.key)
-
 
 def node_key() -> tuple[bytes, bytes]:
     """Private and public key of a node, in OpenSSH's formats, as Flower reads them."""
@@ -99,7 +97,7 @@ def _builder(
         .public_key(public_key)
         .serial_number(x509.random_serial_number())
         .not_valid_before(now - _CLOCKS_MAY_DIFFER)
-        .not_valid_after(now + _VALID)
+        .not_valid_after(now + timedelta(days=VALID_DAYS))
     )
 
 

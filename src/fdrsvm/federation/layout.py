@@ -72,6 +72,11 @@ class ClientFolder:
         for key in ("data", "contract", "state"):
             if node.get(key):
                 node[key] = str((path / Path(node[key]).expanduser()).resolve())
+        for key, value in node.items():
+            if isinstance(value, str) and '"' in value:  # Flower cannot read it
+                raise InvalidInputError(
+                    f"{path / 'client.toml'}: {key}", "must have no quotes in it", f"it is {value}"
+                )
         return cls(path, content["server"], content["runtime-port"], node)
 
     @property

@@ -2,22 +2,27 @@
 
 One file a run and client, written whole or not at all before the answer is sent. So an answer that
 the server has is never newer than the memory, and a round that is asked for again has the same
-bits.
+bits. From reading to writing the client's folder is locked, so that of two processes that got the
+same message one waits for the other.
 """
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
+from collections.abc import Iterator
 from pathlib import Path
 
 from fdrsvm.codec import pack, unpack
-from fdrsvm.errors import CorruptDataError, InvalidInputError
+from fdrsvm.errors import CorruptDataError
 from fdrsvm.federated.client import NO_MEMORY, Memory
+from fdrsvm.federated.joining import TellableError
 from fdrsvm.federated.stored_state import memory_from_arrays, memory_to_arrays
 from fdrsvm.files import read_capped, write_atomically
 
 _KIND, _VERSION = "memory", 1
 _SUFFIX = ".memory"
+_LOCK = "lock"
 _KEPT_RUNS = 3
 _MAX_BYTES = 1 << 32
 
@@ -32,7 +37,7 @@ class MemoryFile:
     run_id : str
         Names the run, and by its hash the file.
     digest : str
-        Of the client's data: a run goes on only with the data it began with.
+        Of the client's data and task: a run goes on only with those it began with.
     """
 
     def __init__(self, folder: Path, run_id: str, digest: str) -> None:
@@ -40,6 +45,16 @@ class MemoryFile:
         self.run_id = run_id
         self.digest = digest
         self.path = folder / (hashlib.sha256(run_id.encode()).hexdigest()[:32] + _SUFFIX)
+
+    @contextlib.contextmanager
+    def locked(self) -> Iterator[None]:
+        """Wait for whoever answers for this client now: a message may have been sent twice."""
+        import fcntl  # plants are on Linux or macOS
+
+        self.folder.mkdir(parents=True, exist_ok=True)
+        with (self.folder / _LOCK).open("ab") as file:
+            fcntl.flock(file, fcntl.LOCK_EX)  # let go when the file is closed
+            yield
 
     def read(self) -> Memory:
         """What was remembered, or nothing if this run is new."""
@@ -53,10 +68,11 @@ class MemoryFile:
         except (KeyError, TypeError, ValueError) as error:
             raise CorruptDataError(f"{_KIND}: does not fit together ({error})") from None
         if digest != self.digest:
-            raise InvalidInputError(
+            raise TellableError(
                 "data",
                 "must not change during a run",
-                "file or contract changed since it began; put them back, or start a new run",
+                "file, contract, task or settings changed since it began; put them back, or start "
+                "a new run",
             )
         return memory
 

@@ -1,6 +1,7 @@
 """A plant's table: read from its file, checked against its contract. It never leaves the process.
 
-Errors name columns, rules, counts and row numbers, and never a value: they travel to the server.
+Errors name rules, counts and row numbers, and never a value: they travel to the server. Nor do they
+name columns before these are known to be names: the first line of a file may be a row.
 """
 
 from __future__ import annotations
@@ -17,15 +18,15 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from fdrsvm.errors import InvalidInputError
 from fdrsvm.estimators.contract import ContractError, FeatureContract, Violation
-from fdrsvm.federated.joining import Label
+from fdrsvm.federated.joining import Label, TellableError
 from fdrsvm.federation.plant import Plant
 from fdrsvm.files import read_capped
 from fdrsvm.maths.arrays import Array
 
 _MAX_BYTES = 1 << 32
 _MAX_CONTRACT = 1 << 24
+_MAX_LABELS = 100
 _MISSING = ("", "?", "nan", "NaN", "NA")
 
 
@@ -74,21 +75,25 @@ def read_plant(plant: Plant) -> PlantRows:
     columns = _read_parquet(content) if is_parquet else _read_csv(content, plant.data.name)
     labels = columns.pop(plant.label, None)
     if labels is None:
-        raise InvalidInputError(
+        raise TellableError(
             f"data of client {plant.client_id!r}",
             f"must have the label column {plant.label!r}",
-            f"its columns are {', '.join(map(repr, columns))}",
+            f"none of its {len(columns)} columns is called that; is the first line a header?",
         )
     table = _Table(columns, list(columns), len(labels))
     y = _read_labels(labels, plant.client_id)
     if contract is None:
+        _check_names(table.columns, plant.client_id)
         X, names = _without_contract(table, plant.client_id), tuple(columns)
     else:
-        X, names = (
-            contract.check(table, y, client=plant.client_id, clip=plant.clip).X,
-            contract.names,
-        )
+        X, names = _with_contract(table, y, contract, plant), contract.names
     distinct, codes = np.unique(y, return_inverse=True)
+    if len(distinct) > _MAX_LABELS:
+        raise TellableError(
+            f"labels of client {plant.client_id!r}",
+            f"at most {_MAX_LABELS} must be different",
+            f"{len(distinct)} are; is {plant.label!r} the column with the labels?",
+        )
     return PlantRows(
         X=np.require(X, np.float64, ["C", "W", "O"]),
         labels=tuple(distinct.tolist()),
@@ -103,7 +108,7 @@ def _read(path: Path, what: str, max_bytes: int) -> bytes:
     try:
         return read_capped(path, max_bytes)
     except OSError as error:
-        raise InvalidInputError(
+        raise TellableError(
             what, "must be a file that the node can read", f"{path}: {error.strerror}"
         ) from None
 
@@ -112,15 +117,18 @@ def _read_csv(content: bytes, file: str) -> dict[str, npt.NDArray[Any]]:
     try:
         text = content.decode("utf-8-sig")
         rows = [row for row in csv.reader(io.StringIO(text, newline=""), strict=True) if row]
-    except (UnicodeDecodeError, csv.Error) as error:
-        raise InvalidInputError("data", "must be a CSV in UTF-8", f"{file}: {error}") from None
+    except UnicodeDecodeError as error:
+        found = f"{file}: byte {error.start} is none"
+        raise TellableError("data", "must be a CSV in UTF-8", found) from None
+    except csv.Error:
+        raise TellableError("data", "must be a CSV in UTF-8", f"{file}: it is broken") from None
     if len(rows) < 2:
-        raise InvalidInputError("data", "must have a header line and a row", f"{file} has less")
+        raise TellableError("data", "must have a header line and a row", f"{file} has less")
     header = [cell.strip() for cell in rows[0]]
     _check_header(header, file)
     for number, row in enumerate(rows[1:]):
         if len(row) != len(header):
-            raise InvalidInputError(
+            raise TellableError(
                 "data",
                 f"every row must have {len(header)} cells, as the header has",
                 f"{file}: row {number} has {len(row)}",
@@ -132,10 +140,19 @@ def _read_csv(content: bytes, file: str) -> dict[str, npt.NDArray[Any]]:
 def _check_header(header: Sequence[str], file: str) -> None:
     name, count = Counter(header).most_common(1)[0]
     if count > 1 or "" in header:
-        raise InvalidInputError(
-            "data",
-            "columns must have different names",
-            f"{file}: {count} are called {name!r}" if count > 1 else f"{file}: one has none",
+        places = [str(k) for k, other in enumerate(header) if other == name]
+        found = f"{' and '.join(places)} have the same" if count > 1 else "one has none"
+        raise TellableError("data", "columns must have different names", f"{file}: {found}")
+
+
+def _check_names(names: Sequence[str], client_id: str) -> None:
+    """Without a contract nobody else knows the names, and a row could be taken for them."""
+    numbers = [k for k, name in enumerate(names) if isinstance(_cell(name), float)]
+    if numbers:
+        raise TellableError(
+            f"data of client {client_id!r}",
+            "columns must have names that are not numbers, unless a contract has them too",
+            f"{len(numbers)} have such names; is the first line a header?",
         )
 
 
@@ -165,14 +182,30 @@ def _read_parquet(content: bytes) -> dict[str, npt.NDArray[Any]]:
     try:
         from pyarrow import ArrowInvalid, BufferReader, parquet
     except ModuleNotFoundError:
-        raise InvalidInputError(
+        raise TellableError(
             "data", "Parquet needs pyarrow", "it is not installed; install it, or write a CSV"
         ) from None
     try:
         table = parquet.read_table(BufferReader(content))
     except ArrowInvalid:
-        raise InvalidInputError("data", "must be a Parquet file", "it is not") from None
+        raise TellableError("data", "must be a Parquet file", "it is not") from None
     return {name: np.asarray(table[name].to_numpy()) for name in table.column_names}
+
+
+def _with_contract(
+    table: _Table, y: npt.NDArray[Any], contract: FeatureContract, plant: Plant
+) -> Array:
+    """As agreed; columns that are not in the contract are counted, and not named."""
+    try:
+        return contract.check(table, y, client=plant.client_id, clip=plant.clip).X
+    except ContractError as error:
+        agreed = {None, "y", *contract.names}
+        found = [one for one in error.violations if one.column in agreed]
+        others = len(error.violations) - len(found)
+        if others:
+            rule = "must have no columns but those in the contract"
+            found.append(Violation(plant.client_id, None, rule, others, None))
+        raise ContractError(found) from None
 
 
 def _without_contract(table: _Table, client_id: str) -> Array:

@@ -38,6 +38,11 @@ class Started:
         return _started_at(self.pid) == self.since
 
 
+def this_process(name: str) -> Started:
+    """The one that asks; it stays the same when it becomes another program."""
+    return Started(name, os.getpid(), _started_at(os.getpid()))
+
+
 def start(name: str, command: Sequence[str], log: Path, variables: Mapping[str, str]) -> Started:
     """Start a process of its own, which writes to a log file."""
     log.parent.mkdir(parents=True, exist_ok=True)

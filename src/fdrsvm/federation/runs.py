@@ -7,14 +7,16 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from fdrsvm.errors import FDRSVMError, InvalidInputError
+from fdrsvm.errors import FDRSVMError
+from fdrsvm.federation.app_folder import app_config
 from fdrsvm.federation.audit import read_audit
 from fdrsvm.federation.engine import run_status, start_run, stop_run
 from fdrsvm.federation.layout import ServerFolder
-from fdrsvm.federation.server_side import AUDIT, CHECKPOINTS, MODEL
+from fdrsvm.federation.run_folder import AUDIT, check_output, claimed
 from fdrsvm.federation.settings import RunSettings
 
 _LOOK = 0.5
+_MAX_UNSURE = 15  # looks at a run that neither runs nor has ended
 _ASK_FLOWER = 20.0  # its command takes seconds, so it is asked only where the log is silent
 
 
@@ -37,7 +39,8 @@ def run(
     config : mapping
         Settings in place of the app's, see RunSettings.
     resume : bool
-        Go on from the newest checkpoint in ``output``.
+        Go on from the newest checkpoint in ``output``, with the settings that the run began with;
+        ``config`` may change tol, max-rounds and the deadlines.
     timeout : float, optional
         Seconds after which the run is stopped. Without it, rounds and joining have their deadlines
         all the same.
@@ -50,9 +53,15 @@ def run(
         If the run failed, with the reason that the audit log has.
     """
     output = output.expanduser().resolve()
-    check_output(output, resume)
+    record = check_output(output, resume)
     settings = {**config, "output": str(output), "resume": resume}
-    RunSettings.from_config(settings)  # errors before anything is started
+    if record is not None:
+        settings = {**record.settings, **settings}
+        record.check_settings(RunSettings.from_config(settings))
+    # Errors before anything is started; Flower adds what is not set here from the app's own file.
+    RunSettings.from_config({**app_config(server.app), **settings})
+    with claimed(output):
+        pass
     seen = sum(1 for _ in read_audit(output / AUDIT))
     number = start_run(server, settings)
     tell(f"run {number} started; audit log in {output / AUDIT}")
@@ -64,16 +73,6 @@ def run(
         raise FDRSVMError("the run was stopped; `fdrsvm federation resume` goes on") from None
 
 
-def check_output(output: Path, resume: bool) -> None:
-    """A new run needs a folder without one, and a resumed run one with it."""
-    if resume and not (output / CHECKPOINTS).is_dir():
-        raise InvalidInputError("output", "must be the folder of a run", f"{output} is not")
-    if not resume and ((output / MODEL).exists() or (output / CHECKPOINTS).exists()):
-        raise InvalidInputError(
-            "output", "must have no run in it yet", f"{output} has; resume it, or name another"
-        )
-
-
 def follow(
     server: ServerFolder,
     number: str,
@@ -83,33 +82,53 @@ def follow(
     tell: Callable[[str], None],
 ) -> dict[str, Any]:
     """Tell what the audit log says beyond its first ``seen`` events, until the run has ended."""
-    heard = time.monotonic()
+    heard, unsure = time.monotonic(), 0
     while True:
-        events = list(read_audit(output / AUDIT))[seen:]
-        for event in events:
-            _tell_event(event, tell)
-            if event["event"] == "failed":
-                raise FDRSVMError(str(event.get("reason")))
-            if event["event"] == "end":
-                return event
+        news, outcome = _news(output, seen, tell)
+        if outcome is not None:
+            return outcome
         now = time.monotonic()
-        seen, heard = seen + len(events), now if events else heard
+        seen, heard = seen + news, now if news else heard
         if now - heard > _ASK_FLOWER:
-            _check_alive(server, number)
-            heard = now
+            status, heard = run_status(server, number), time.monotonic()
+            if status.startswith("finished"):
+                # It may have ended between the last look at the log and Flower's answer.
+                _, outcome = _news(output, seen, tell)
+                if outcome is not None:
+                    return outcome
+                raise _ended(status)
+            unsure = 0 if status.startswith("running") else unsure + 1
+            if unsure >= _MAX_UNSURE:
+                stop_run(server, number)
+                raise FDRSVMError(
+                    f"the run does not start: its status has been {status!r} for {unsure} looks; "
+                    "see the server's log"
+                )
         if end is not None and now > end:
             stop_run(server, number)
             raise FDRSVMError("the run took too long and was stopped; it can be resumed")
         time.sleep(_LOOK)
 
 
-def _check_alive(server: ServerFolder, number: str) -> None:
-    status = run_status(server, number)
-    if status.startswith("finished"):
-        raise FDRSVMError(
-            f"the run's process ended without a result ({status}); `fdrsvm federation resume` goes "
-            "on from its last checkpoint"
-        )
+def _news(
+    output: Path, seen: int, tell: Callable[[str], None]
+) -> tuple[int, dict[str, Any] | None]:
+    """How many events are new, and the last one if the run has ended; a failure is raised."""
+    events = list(read_audit(output / AUDIT))[seen:]
+    for event in events:
+        _tell_event(event, tell)
+        if event["event"] == "failed":
+            raise FDRSVMError(str(event.get("reason")))
+        if event["event"] == "end":
+            return len(events), event
+    return len(events), None
+
+
+def _ended(status: str) -> FDRSVMError:
+    return FDRSVMError(
+        f"the run's process ended without a result ({status}); `fdrsvm federation resume` goes on "
+        "from its last checkpoint"
+    )
 
 
 def _tell_event(event: Mapping[str, Any], tell: Callable[[str], None]) -> None:

@@ -1,7 +1,7 @@
 """The server's part, whatever carries the messages: clients agree, rounds run, files are written.
 
 A run leaves a folder: ``model.safetensors`` (read by ``FDRSVC.load``), ``certificate.json``,
-``audit.jsonl`` and the newest checkpoints.
+``audit.jsonl``, ``run.json`` (its settings, for ``resume``) and the newest checkpoints.
 """
 
 from __future__ import annotations
@@ -9,8 +9,9 @@ from __future__ import annotations
 import hashlib
 import json
 import platform
+import uuid
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Protocol
@@ -26,16 +27,18 @@ from fdrsvm.federated.checkpoint import CheckpointFolder
 from fdrsvm.federated.joining import Introduction, Label, Task
 from fdrsvm.federated.rounds import Result, RoundRecord, Transport, run_rounds
 from fdrsvm.federation.audit import AuditLog
+from fdrsvm.federation.run_folder import (
+    AUDIT,
+    CERTIFICATE,
+    CHECKPOINTS,
+    MODEL,
+    RunRecord,
+    check_output,
+    claimed,
+)
 from fdrsvm.federation.settings import RunSettings
 from fdrsvm.files import write_atomically
 from fdrsvm.maths.arrays import Array
-
-MODEL, CERTIFICATE, AUDIT, CHECKPOINTS = (
-    "model.safetensors",
-    "certificate.json",
-    "audit.jsonl",
-    "checkpoints",
-)
 
 
 class GreetingTransport(Transport, Protocol):
@@ -101,6 +104,18 @@ def _first_difference(left: Sequence[str], right: Sequence[str]) -> int:
     return next(k for k, (a, b) in enumerate(zip(left, right, strict=True)) if a != b)
 
 
+def read_settings(config: Mapping[str, Any]) -> RunSettings:
+    """From run-config; an error is in the audit log, where whoever started the run looks."""
+    try:
+        return RunSettings.from_config(config)
+    except FDRSVMError as error:
+        output = config.get("output")
+        if isinstance(output, str) and output:
+            audit = AuditLog(Path(output).expanduser().resolve() / AUDIT)
+            audit({"event": "failed", "error": type(error).__name__, "reason": str(error)})
+        raise
+
+
 def train(
     make_transport: Callable[[AuditLog], GreetingTransport],
     settings: RunSettings,
@@ -108,9 +123,22 @@ def train(
 ) -> Result:
     """One run from joining to the model file; ``tell`` gets a line for people now and then.
 
-    An error is in the audit log before it is raised, with the clients' names that it has.
+    An error is in the audit log before it is raised, with the clients' names that it has. The log
+    of another run is left alone: its folder is refused, unless it is to be resumed.
     """
     folder = settings.output_folder
+    with claimed(folder):
+        if not settings.resume:
+            check_output(folder, resume=False)
+        return _train_and_log(make_transport, settings, folder, tell)
+
+
+def _train_and_log(
+    make_transport: Callable[[AuditLog], GreetingTransport],
+    settings: RunSettings,
+    folder: Path,
+    tell: Callable[[str], None],
+) -> Result:
     audit = AuditLog(folder / AUDIT)
     audit(
         {
@@ -138,13 +166,18 @@ def _train(
     audit: AuditLog,
     tell: Callable[[str], None],
 ) -> Result:
+    record = _record(folder, settings)
     introductions = transport.greet()
     agreement = agree(introductions)
     transport.task = replace(transport.task, classes=agreement.classes)
+    if record is None:
+        record = RunRecord(uuid.uuid4().hex, settings.to_config(), transport.task)
+        record.write(folder)
+    record.check_task(transport.task)
     names = [one.client_id for one in introductions]
     tell(f"{len(names)} clients: {', '.join(names)}; classes {list(agreement.classes)}")
     checkpoints = CheckpointFolder(folder / CHECKPOINTS)
-    resumed = checkpoints.latest() if settings.resume else None
+    resumed = checkpoints.latest(record.run_id) if settings.resume else None
     if settings.resume:
         _tell_resumed(resumed, audit, tell)
     estimator = settings.estimator()
@@ -165,6 +198,7 @@ def _train(
             callbacks=[_RoundTeller(audit, tell)],
             checkpoint=checkpoints,
             resume=resumed,
+            run_id=record.run_id,
         )
     for warning in caught:
         tell(f"warning: {warning.message}")
@@ -174,6 +208,20 @@ def _train(
         f"{result.objective:.6g}, certified gap {result.gap:.1e}; model in {folder / MODEL}"
     )
     return result
+
+
+def _record(folder: Path, settings: RunSettings) -> RunRecord | None:
+    """Of the run to be resumed; None if it is new."""
+    if not settings.resume:
+        return None
+    record = RunRecord.read(folder)
+    if record is not None:
+        record.check_settings(settings)
+    elif (folder / CHECKPOINTS).exists():
+        raise InvalidInputError(
+            "resume", "the run must have kept its settings", f"there is no run.json in {folder}"
+        )
+    return record
 
 
 def _tell_resumed(resumed: Any, audit: AuditLog, tell: Callable[[str], None]) -> None:
@@ -236,6 +284,12 @@ def _write_results(
     }
     text = json.dumps(encode(plain(certificate, "certificate")), indent=2, sort_keys=True)
     write_atomically(folder / CERTIFICATE, text.encode() + b"\n")
+    if not np.isfinite(result.objective):
+        raise InvalidInputError(
+            "quorum",
+            "some model must have been evaluated by every client for a certificate",
+            "none was; the newest is in the model file without one",
+        )
     audit(
         {
             "event": "end",
@@ -249,9 +303,3 @@ def _write_results(
             "file_sha256": hashlib.sha256((folder / MODEL).read_bytes()).hexdigest(),
         }
     )
-    if not np.isfinite(result.objective):
-        raise InvalidInputError(
-            "quorum",
-            "some model must have been evaluated by every client for a certificate",
-            "none was; the newest is in the model file without one",
-        )

@@ -16,7 +16,8 @@ from fdrsvm.federation.engine import environment, simulation_command, start_run
 from fdrsvm.federation.layout import CONNECTION, ServerFolder
 from fdrsvm.federation.plant import data_files
 from fdrsvm.federation.processes import Started, start, stop
-from fdrsvm.federation.runs import check_output, follow
+from fdrsvm.federation.run_folder import check_output
+from fdrsvm.federation.runs import follow
 from fdrsvm.federation.settings import RunSettings
 from fdrsvm.files import write_atomically
 
@@ -87,7 +88,8 @@ def _wait_until_healthy(server: ServerFolder, process: Started, log: Path) -> No
 
 def _is_healthy(server: ServerFolder) -> bool:
     try:
-        with urllib.request.urlopen(f"http://{server.address}/health", timeout=2.0) as answer:
+        opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+        with opener.open(f"http://{server.address}/health", timeout=2.0) as answer:
             return bool(answer.status == 200)
     except (urllib.error.URLError, OSError):
         return False

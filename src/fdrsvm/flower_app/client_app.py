@@ -2,25 +2,31 @@
 
 from __future__ import annotations
 
+import logging
+
 from flwr.app import Context, Message
 from flwr.clientapp import ClientApp
 
-from fdrsvm.errors import FDRSVMError
+from fdrsvm.errors import CorruptDataError, FDRSVMError
 from fdrsvm.federated.joining import Response
 from fdrsvm.federated.transports.flower import request_from_records, response_to_records
-from fdrsvm.federation.client_side import respond
+from fdrsvm.federation.client_side import kind_of, respond
 from fdrsvm.federation.plant import plant_from_config
 
 app = ClientApp()
+_LOG = logging.getLogger("fdrsvm")
 
 
 @app.train()
 def train(message: Message, context: Context) -> Message:
     """Every message of a run; the node's settings stay here."""
+    name = str(context.node_config.get("client-id", f"node {context.node_id}"))
     try:
-        plant = plant_from_config(context.node_config, context.run_config)
-        response = respond(request_from_records(message.content), plant)
-    except FDRSVMError as error:
-        name = str(context.node_config.get("client-id", f"node {context.node_id}"))
+        request = request_from_records(message.content)
+        response = respond(request, plant_from_config(context.node_config, context.run_config))
+    except CorruptDataError as error:  # of what the server sent
         response = Response("error", name, reason=str(error))
+    except FDRSVMError as error:  # of the node's own settings, which nobody else has to know
+        _LOG.error("client %r: %s", name, error)
+        response = Response("error", name, reason=kind_of(error))
     return Message(response_to_records(response), reply_to=message)

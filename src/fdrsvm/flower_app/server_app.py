@@ -10,8 +10,7 @@ from flwr.serverapp import Grid, ServerApp
 from fdrsvm import __version__
 from fdrsvm.federated.transports.flower import FlowerTransport
 from fdrsvm.federation.audit import AuditLog
-from fdrsvm.federation.server_side import train
-from fdrsvm.federation.settings import RunSettings
+from fdrsvm.federation.server_side import read_settings, train
 
 app = ServerApp()
 _LOG = logging.getLogger("flwr")  # what `flwr log` shows
@@ -20,7 +19,7 @@ _LOG = logging.getLogger("flwr")  # what `flwr log` shows
 @app.main()
 def main(grid: Grid, context: Context) -> None:
     """One run."""
-    settings = RunSettings.from_config(context.run_config)
+    settings = read_settings(context.run_config)
 
     def connect(audit: AuditLog) -> FlowerTransport:
         return FlowerTransport(

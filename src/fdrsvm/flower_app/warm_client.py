@@ -6,6 +6,9 @@ process that has everything loaded; it forks, and the child is an ordinary `flwr
 there on, with two differences. It runs the app that is installed here and never code that came over
 the network: the server's bundle is not unpacked. And a SuperNode looks for messages several times a
 second, not every 3 s.
+
+The guard fails closed. A release of Flower that it does not fit is found out before a node starts,
+and the node's PATH holds nothing but these commands: where one is missing, nothing runs.
 """
 
 from __future__ import annotations
@@ -22,10 +25,11 @@ import sys
 import tempfile
 import threading
 import time
+import traceback
 from collections.abc import Sequence
 from pathlib import Path
 from types import FrameType, ModuleType
-from typing import Any
+from typing import Any, NoReturn
 
 from fdrsvm.errors import FDRSVMError
 from fdrsvm.federation.layout import ClientFolder
@@ -59,6 +63,8 @@ _REFUSED = (
     "flwr-serverapp",
     "flwr-simulation",
 )
+_STARTER = "flower-superexec"  # starts the commands above, and runs no app itself
+_REPLACED = ("install_from_fab", "get_load_client_app_fn")  # in Flower's run_clientapp
 _LONGEST_REQUEST = 1 << 16
 _LOOK = 0.2
 _END_AFTER = 10.0
@@ -107,13 +113,16 @@ def check_plant(client: ClientFolder) -> str:
     return f"{client.client_id}: {len(rows.X)} rows, {rows.X.shape[1]} features, data as agreed"
 
 
-def run_warm(arguments: Sequence[str], *, poll: float) -> int:
+def run_warm(arguments: Sequence[str], home: Path, *, poll: float) -> int:
     """Run a SuperNode with these arguments until it is ended; its exit code.
 
-    SIGTERM and SIGINT end the SuperNode, and with it this process and all that it started. One that
-    ends by itself, since the server does not know its key (yet), is started again a few times.
+    The commands that it may start stand in the folder ``home``, where nobody tidies up. SIGTERM and
+    SIGINT end the SuperNode, and with it this process and all that it started. One that ends by
+    itself, since the server does not know its key (yet), is started again a few times.
     """
+    check_flower()
     _load()
+    shims = _write_shims(home)
     folder = Path(tempfile.mkdtemp(prefix="fdrsvm-"))  # short, and nobody else's
     try:
         with socket.socket(socket.AF_UNIX) as listener:
@@ -124,7 +133,7 @@ def run_warm(arguments: Sequence[str], *, poll: float) -> int:
                 **os.environ,
                 SOCKET: str(folder / "warm"),
                 POLL: repr(poll),
-                "PATH": f"{_write_shims(folder)}{os.pathsep}{os.environ.get('PATH', '')}",
+                "PATH": str(shims),
             }
             return _keep_running(arguments, variables, listener)
     finally:
@@ -156,8 +165,8 @@ def _keep_running(
             return 0
     raise FDRSVMError(
         f"the server has not let this node in for {_GIVE_UP:g} s: most likely it does not know the "
-        "plant's key (node.pub must stand in the server's folder nodes/, and the server be started "
-        "again after that); the lines above have Flower's own words"
+        "plant's key (its node.pub must stand in the server's folder nodes/ as NAME.pub, and the "
+        "server be started again after that); the lines above have Flower's own words"
     )
 
 
@@ -171,32 +180,41 @@ def _load() -> None:
     warm_up()
 
 
+def check_flower() -> None:
+    """Refuse a release of Flower in which a server's code could find another way to run."""
+    from flwr.supercore.constant import TASK_TYPE_TO_COMMAND
+    from flwr.supernode.runtime import run_clientapp
+
+    missing = sorted(set(_REPLACED) - set(vars(run_clientapp)))
+    if missing:
+        raise FDRSVMError(f"this release of Flower lacks {', '.join(missing)}; use flwr 1.41")
+    new = sorted(set(TASK_TYPE_TO_COMMAND.values()) - {COMMAND, *_REFUSED})
+    if new:
+        raise FDRSVMError(f"this release of Flower can start {', '.join(new)}; use flwr 1.41")
+
+
 def _run_own_app_only() -> None:
     """Nothing is unpacked or imported from a bundle; where Flower has changed, nothing runs."""
     from flwr.supernode.runtime import run_clientapp
 
     from fdrsvm.flower_app.client_app import app
 
-    replacements = {
-        "install_from_fab": lambda *_, **__: None,
-        "get_load_client_app_fn": lambda *_, **__: lambda *_, **__: app,
-    }
-    names = vars(run_clientapp)
-    unknown = sorted(set(replacements) - set(names))
-    if unknown:
-        raise FDRSVMError(f"this release of Flower lacks {', '.join(unknown)}; use flwr 1.41")
-    names.update(replacements)
+    check_flower()
+    own = (lambda *_, **__: None, lambda *_, **__: lambda *_, **__: app)
+    vars(run_clientapp).update(zip(_REPLACED, own, strict=True))
 
 
-def _write_shims(folder: Path) -> Path:
-    """A folder for PATH with our `flwr-clientapp`, and a refusal in place of all other apps."""
-    bin_folder = folder / "bin"
-    bin_folder.mkdir()
+def _write_shims(home: Path) -> Path:
+    """All of a node's PATH: `flwr-clientapp` is ours, other apps are refused, one is Flower's."""
+    bin_folder = home / "bin"
+    shutil.rmtree(bin_folder, ignore_errors=True)
+    bin_folder.mkdir(parents=True)
     for name in (COMMAND, *_REFUSED):
         shim = bin_folder / name
         text = _SHIM if name == COMMAND else _REFUSAL
         shim.write_text(text.format(python=sys.executable, socket=SOCKET, command=name))
         shim.chmod(0o700)
+    (bin_folder / _STARTER).symlink_to(Path(sys.executable).parent / _STARTER)
     return bin_folder
 
 
@@ -242,9 +260,22 @@ class _Nursery:
         if pid:
             self.children[pid] = link
             return
-        self.listener.close()
-        link.close()
-        _be_client_app(arguments)
+        self._be_child(link, arguments)
+
+    def _be_child(self, link: socket.socket, arguments: Sequence[str]) -> NoReturn:
+        """Whatever happens, a child must never go on with what is its parent's to do."""
+        code = 1
+        try:
+            self.listener.close()
+            link.close()
+            code = _be_client_app(arguments)
+        except BaseException:
+            traceback.print_exc()
+        finally:
+            with contextlib.suppress(Exception):
+                sys.stdout.flush()
+                sys.stderr.flush()
+            os._exit(code)
 
     def _reap(self) -> None:
         for pid in list(self.children):
@@ -266,21 +297,16 @@ def _read_line(link: socket.socket) -> bytes:
     return data
 
 
-def _be_client_app(arguments: Sequence[str]) -> None:
+def _be_client_app(arguments: Sequence[str]) -> int:
     """In the child: what `flwr-clientapp` does, with our own app whatever the server sent."""
+    for name in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(name, signal.SIG_DFL)
     from flwr.supernode.cli import flwr_clientapp
 
     _run_own_app_only()
-    for name in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(name, signal.SIG_DFL)
     sys.argv = [COMMAND, *arguments]
-    code = 1
     try:
         flwr_clientapp()
-        code = 0
     except SystemExit as end:
-        code = end.code if isinstance(end.code, int) else 1
-    finally:
-        sys.stdout.flush()
-        sys.stderr.flush()
-        os._exit(code)
+        return end.code if isinstance(end.code, int) else 1
+    return 0

@@ -52,8 +52,8 @@ def request_to_records(request: Request) -> RecordDict:
 
 def request_from_records(records: RecordDict) -> Request:
     """The request that ``request_to_records`` wrote, or a CorruptDataError."""
-    texts = ("kind", "release", "task")
-    return Request(**_fields(records, "request", texts))
+    types = {"kind": str, "release": str, "task": str, "payload": bytes, "has_answered": bool}
+    return Request(**_fields(records, "request", types))
 
 
 def response_to_records(response: Response) -> RecordDict:
@@ -63,15 +63,14 @@ def response_to_records(response: Response) -> RecordDict:
 
 def response_from_records(records: RecordDict) -> Response:
     """The response that ``response_to_records`` wrote, or a CorruptDataError."""
-    texts = ("kind", "client_id", "reason")
-    return Response(**_fields(records, "response", texts))
+    types = {"kind": str, "client_id": str, "reason": str, "payload": bytes}
+    return Response(**_fields(records, "response", types))
 
 
-def _fields(records: RecordDict, what: str, texts: Sequence[str]) -> dict[str, Any]:
+def _fields(records: RecordDict, what: str, types: Mapping[str, type]) -> dict[str, Any]:
     record = records.config_records.get(_RECORD)
     found = {} if record is None else dict(record)
-    expected = {**dict.fromkeys(texts, str), "payload": bytes}
-    if {name: type(value) for name, value in found.items()} != expected:
+    if {name: type(value) for name, value in found.items()} != types:
         raise CorruptDataError(f"{what}: its record has the fields {sorted(found)}")
     if found["kind"] not in _KINDS[what]:
         raise CorruptDataError(f"{what}: its kind is {found['kind']!r}")
@@ -146,6 +145,7 @@ class FlowerTransport:
         self._key_names: dict[int, str] = {}  # whose key a node has, as the server registered it
         self._absent: set[str] = set()
         self._has_started = False
+        self._answered: set[str] = set()  # in this run, all of them if it was resumed
 
     # Joining
 
@@ -180,7 +180,8 @@ class FlowerTransport:
             self._check_refused(wanted)
             if now >= end:
                 n_wanted = len(self.expected) or max(wanted, 1)
-                raise QuorumError(0, len(self._node_of), n_wanted, missing)
+                refused = (f"{name}: {reason}" for name, reason in self._refused.values())
+                raise QuorumError(0, len(self._node_of), n_wanted, (*missing, *refused))
             time.sleep(self.poll)
 
     def join(self) -> Sequence[ClientProfile]:
@@ -239,21 +240,22 @@ class FlowerTransport:
                 self._tell({"event": "refused", "client": name, "node": node_id, "reason": reason})
 
     def _introduce(self, reply: Message, node_id: int) -> tuple[str, str | None]:
-        """Takes a client in; its name, and why not if so."""
-        name = f"node {node_id}"
+        """Takes a client in; its name, and why not if so. A key says more than a client does."""
+        owner = self._key_names.get(node_id)
+        name = owner or f"node {node_id}"
         if reply.has_error():
             return name, _flower_error(reply)
         try:
             response = response_from_records(reply.content)
-            name = response.client_id or name
+            name = owner or response.client_id or name
             if response.kind != "introduction":
                 return name, response.reason or f"it sent {response.kind!r} to a greeting"
             introduction = decode_introduction(response.payload)
         except CorruptDataError as error:
             return name, str(error)
-        owner = self._key_names.get(node_id)
         if owner and owner != introduction.client_id:
-            return owner, f"it calls itself {name!r}; set the client-id that belongs to its key"
+            other = introduction.client_id
+            return owner, f"it calls itself {other!r}; set the client-id that belongs to its key"
         if self.expected and introduction.client_id not in self.expected:
             return name, "it is not one of this run's clients"
         return name, self._admit(introduction, node_id)
@@ -296,6 +298,8 @@ class FlowerTransport:
         self, broadcasts: Sequence[Broadcast], deadline: float | None
     ) -> Sequence[Update | Failure]:
         """One answer for each broadcast, in their order, within ``deadline`` seconds."""
+        if not self._has_started and broadcasts[0].round > 1:
+            self._answered.update(self._node_of)
         self._has_started = True
         start = time.monotonic()
         end = float("inf") if deadline is None else start + deadline
@@ -323,6 +327,7 @@ class FlowerTransport:
                 errand.ended = time.monotonic()
                 answers[name] = Failure(name, _silence(errand, deadline), is_missing=True)
             self._record(errand, answers[name])
+        self._answered |= {name for name, a in answers.items() if isinstance(a, Update)}
         self._absent = {
             name for name, a in answers.items() if isinstance(a, Failure) and a.is_missing
         }
@@ -342,7 +347,9 @@ class FlowerTransport:
             overdue = now - errand.sent_at > patience
             if not there or (errand.sent_to == there and not overdue):
                 continue
-            request = Request("round", self.release, self.task.to_json(), errand.data)
+            has_answered = name in self._answered
+            task = self.task.to_json()
+            request = Request("round", self.release, task, errand.data, has_answered)
             ttl = min(max(end - now, _SHORTEST), _LONGEST)
             message_id = self._push(request, node_id, str(errand.broadcast.round), ttl)
             if message_id is not None:
