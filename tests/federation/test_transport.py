@@ -148,7 +148,10 @@ def test_certificate_and_audit_log_tell_who_took_part_and_no_value(files, tmp_pa
     assert log[-1]["model_sha256"] == certificate["model_sha256"]
     text = (tmp_path / "run" / "audit.jsonl").read_text()
     rows = read_plant(plant("plant-0", files["plant-0"]))
-    assert not any(repr(float(value)) in text for value in rows.X.ravel())
+    values = {repr(float(value)) for value in rows.X.ravel()}
+    telling = {value for value in values if len(value) > 6}  # a short one may be a round's seconds
+    assert len(telling) > 20
+    assert not any(value in text for value in telling)
 
 
 def test_a_message_that_got_lost_is_sent_again_and_changes_no_bit(files, tmp_path):
