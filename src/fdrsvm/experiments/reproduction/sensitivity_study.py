@@ -11,14 +11,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
-from fdrsvm.datasets.pump import SETTINGS, SEVERITIES
 from fdrsvm.experiments.reproduction import trajectories
 from fdrsvm.experiments.reproduction.clients import N_ROUNDS, Clients
-from fdrsvm.experiments.reproduction.industrial_study import BETA, KAPPA, draw_pump
+from fdrsvm.experiments.reproduction.industrial_study import (
+    BETA,
+    KAPPA,
+    IndustrialStudy,
+    draw_pump,
+)
 from fdrsvm.experiments.reproduction.methods import TAU_PER_RHO
 from fdrsvm.experiments.reproduction.protocols import Protocol, protocol
 from fdrsvm.experiments.reproduction.samples import Fold, sample_pump
@@ -36,34 +40,20 @@ CENTRAL_EPSILONS = (1e-5, 1e-4, 1e-3, 1e-2, 1e-1)
 
 
 @dataclass(frozen=True)
-class SensitivityStudy:
-    """A task is a set of leak sizes, a setting and a repetition, as in the industrial study."""
+class SensitivityStudy(IndustrialStudy):
+    """Every point of every curve, on the data of :class:`IndustrialStudy`."""
 
-    protocol: str = "paper-code"
     repetitions: int = 50
-    severities: tuple[str, ...] = tuple(SEVERITIES)
-    settings: tuple[str, ...] = tuple(SETTINGS)
-    seed: int = 0
 
-    columns = (
+    columns: ClassVar[tuple[str, ...]] = (
         *("severities", "setting", "repetition", "method"),
         *("parameter", "value", "mccr", "seed"),
     )
-    key = ("severities", "setting", "repetition")
 
     @property
     def file(self) -> str:
         """By protocol."""
         return f"sensitivity-{self.protocol}"
-
-    def tasks(self) -> list[Task]:
-        """Repetition by repetition: a run cut short is balanced."""
-        return [
-            (severities, setting, str(repetition))
-            for repetition in range(1, self.repetitions + 1)
-            for severities in self.severities
-            for setting in self.settings
-        ]
 
     def run(self, task: Task) -> Rows:
         """Every point of every curve."""
