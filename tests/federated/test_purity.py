@@ -114,14 +114,14 @@ def admm_question(w):
 
 def test_a_round_asked_again_is_answered_with_the_same_bits():
     (problem,) = problems(blobs(1))
-    memory, answers, memories = NO_MEMORY, {}, {}
+    memory, answers = NO_MEMORY, {}
     for t in range(1, 7):
         memory, answers[t] = answer(problem, memory, asked_of("admm", admm_question(0.1 * t), t))
-        memories[t] = memory
     for t in (6, 5, 4):
         redone, update = answer(problem, memory, asked_of("admm", admm_question(0.1 * t), t))
         assert_same_values(update.values, answers[t].values)
-        assert_same_values(redone.values, memories[t].values)
+        # A message sent twice: what came after it still holds ...
+        assert_same_values(redone.values, memory.values)
         # ... and from there on the run goes as it went.
         if t < 6:
             _, after = answer(
