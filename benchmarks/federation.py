@@ -1,14 +1,15 @@
 """Real federations: seconds to start, seconds a round, bytes, memory, and where a round goes.
 
     OMP_NUM_THREADS=1 python benchmarks/federation.py [nodes] [cold] [breakdown] [simulated]
-        [--max-rounds 220] [--data bcw,pump] [--methods bundle,admm,subgradient]
+        [tables] [--max-rounds 220] [--data bcw,pump] [--methods bundle,admm,subgradient]
 
 `nodes`      4 plants as processes on loopback with TLS and keys, each data set and method
 `cold`       the same with Flower's own client processes and poll times: the baseline
 `breakdown`  what one answer costs a client process, step by step
 `simulated`  50 and 500 simulated clients, rounds of the bundle and of ADMM
+`tables`     the rows, as tables in docs/federation.md
 
-Without arguments all four, about an hour on two idle cores. Rows are added to
+Without arguments all of them, about an hour on two idle cores. Rows are added to
 benchmarks/results/federation_*.csv as they come, with the time and the machine's load, so that a
 busy machine can be told. Data: BCW as in benchmarks/federated.py, and the pump ("both": unequal
 plants and few faults), normalised. Known unfairness: four plants share two cores here, so client
@@ -20,6 +21,7 @@ from __future__ import annotations
 import argparse
 import csv
 import os
+import re
 import statistics
 import subprocess
 import sys
@@ -50,6 +52,29 @@ METHODS = {
 }
 TOL = 1e-4
 PORT = 17400
+PAGE = Path(__file__).parents[1] / "docs" / "federation.md"
+MARKS = re.compile(r"(<!-- table federation_(\S+) -->\n).*?(<!-- end -->)", re.DOTALL)
+HEADINGS = {
+    "clients": "clients",
+    "method": "method",
+    "data": "data",
+    "step": "step",
+    "median_ms": "ms",
+    "start_seconds": "start s",
+    "rounds": "rounds",
+    "gap": "certified gap",
+    "total_seconds": "run s",
+    "round_median": "s a round, median",
+    "round_p95": "p95",
+    "bytes_down": "bytes down",
+    "bytes_up": "bytes up",
+    "server_MB": "server MB",
+    "plant_MB": "plant MB",
+    "peak_MB": "peak MB, all processes",
+    "load": "load",
+}
+PARTS = ["breakdown", "nodes", "cold", "simulated", "tables"]
+METHOD_NAMES = {"admm": "ADMM, rho = 0.01", "subgradient": "SM, gamma = 100"}
 
 
 def parts_of(name):
@@ -272,9 +297,24 @@ def bench_simulated(sizes, methods, n_rounds=10):
                 )
 
 
+def table_of(name):
+    """A file of rows in Markdown."""
+    with (RESULTS / f"federation_{name}.csv").open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    columns = [column for column in rows[0] if column in HEADINGS]
+    lines = [[HEADINGS[column] for column in columns], ["---"] * len(columns)]
+    lines += [[METHOD_NAMES.get(row[column], row[column]) for column in columns] for row in rows]
+    return "".join(f"| {' | '.join(line)} |\n" for line in lines)
+
+
+def page_with_tables(text):
+    """The page, with the tables that its marks name."""
+    return MARKS.sub(lambda mark: f"{mark[1]}{table_of(mark[2])}{mark[3]}", text)
+
+
 def main():
     parser = argparse.ArgumentParser()
-    parser.add_argument("parts", nargs="*", default=["nodes", "cold", "breakdown", "simulated"])
+    parser.add_argument("parts", nargs="*", default=PARTS)
     parser.add_argument("--max-rounds", type=int, default=220)
     parser.add_argument("--data", default="bcw,pump")
     parser.add_argument("--methods", default="bundle,admm,subgradient")
@@ -290,6 +330,8 @@ def main():
     if "simulated" in arguments.parts:
         sizes = [int(size) for size in arguments.sizes.split(",")]
         bench_simulated(sizes, [method for method in methods if method != "subgradient"])
+    if "tables" in arguments.parts:
+        PAGE.write_text(page_with_tables(PAGE.read_text(encoding="utf-8")), encoding="utf-8")
 
 
 if __name__ == "__main__":
