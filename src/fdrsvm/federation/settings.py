@@ -37,6 +37,8 @@ class RunSettings:
         Seconds for a round, and for all clients to join.
     on_fault : str
         "stop" or "drop".
+    secure_aggregation : bool
+        The server sees weighted sums over the clients only; at least three must take part.
     output : str
         Folder for checkpoints, model, certificate and audit log, on the server's machine.
     resume : bool
@@ -73,6 +75,7 @@ class RunSettings:
     deadline: float = 300.0
     join_deadline: float = 120.0
     on_fault: str = "stop"
+    secure_aggregation: bool = False
     output: str = "fdrsvm-run"
     resume: bool = False
     data: str = ""
@@ -153,6 +156,7 @@ class RunSettings:
             step_decay=self.step_decay,  # type: ignore[arg-type]
             worst_case=self.worst_case,  # type: ignore[arg-type]
             loss=self.loss,
+            secure_aggregation=self.secure_aggregation,
             **shared,
         )
 
