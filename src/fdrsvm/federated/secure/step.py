@@ -9,13 +9,14 @@ unmask   for the survivors their shares, for the other members the masks in comm
 from __future__ import annotations
 
 import math
+import re
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal, NamedTuple
 
 from fdrsvm.errors import InvalidInputError
 
 FEWEST = 3
-_KEY_DIGITS = 64
+_KEY = re.compile("[0-9a-f]{64}")
 
 
 class Member(NamedTuple):
@@ -108,7 +109,7 @@ def _is_member(member: tuple[Any, ...]) -> bool:
     return (
         type(client_id) is str
         and type(public) is str
-        and len(bytes.fromhex(public)) * 2 == len(public) == _KEY_DIGITS
+        and _KEY.fullmatch(public) is not None
         and isinstance(weight, float | int)
         and math.isfinite(weight)
         and 0.0 <= weight <= 1.0
