@@ -151,13 +151,12 @@ def test_shares_that_do_not_fit_are_noticed_or_give_another_secret():
 
 def test_both_ends_of_a_pair_have_the_same_keys_and_no_other_context_has():
     a, b, c = (new_private_key() for _ in range(3))
-    here = pair_keys(a, public_key(b), b"context")
-    assert here == pair_keys(b, public_key(a), b"context")
-    others = [pair_keys(a, public_key(b), b"another"), pair_keys(a, public_key(c), b"context")]
-    keys = [key for pair in (here, *others) for key in pair]
-    assert len(set(keys)) == 9
+    with_b, with_c = pair_keys(a, [public_key(b), public_key(c)], b"context")
+    assert pair_keys(b, [public_key(a)], b"context") == [with_b]
+    others = pair_keys(a, [public_key(b)], b"another")
+    assert len({key for pair in (with_b, with_c, *others) for key in pair}) == 9
     with pytest.raises(CorruptDataError, match="public key"):
-        pair_keys(a, bytes(32), b"context")
+        pair_keys(a, [public_key(b), bytes(32)], b"context")
 
 
 def test_a_mask_is_the_cipher_s_stream():

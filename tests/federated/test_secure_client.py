@@ -170,6 +170,13 @@ def test_a_client_that_lost_its_memory_gives_a_new_key(clients):
     assert from_words(found["public"], 32).hex() != old
 
 
+def test_a_member_with_a_key_that_is_none_is_refused(clients):
+    wrong = clients.members[1]._replace(public="00" * 32)
+    members = (clients.members[0], wrong, *clients.members[2:])
+    with pytest.raises(TellableError, match="must be keys"):
+        clients.upload(of=["client-0"], members=members)
+
+
 def test_a_memory_goes_through_its_file(clients):
     uploads = clients.upload()
     for name, memory in clients.memories.items():

@@ -16,6 +16,7 @@ new session forgets the secrets of the one before.
 from __future__ import annotations
 
 import hashlib
+import math
 import secrets
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -128,14 +129,12 @@ def _upload(
     inner, update = answer(problem, inner, plain, has_answered=has_answered)
     context = context_of(broadcast)
     others = tuple(
-        (k, bytes.fromhex(member.public))
-        for k, member in enumerate(step.members)
-        if k != position
+        (k, bytes.fromhex(member.public)) for k, member in enumerate(step.members) if k != position
     )
     session = replace(session, number=step.number, context=context, members=others)
     seed = secrets.token_bytes(SECRET_BYTES)
     shares = split(seed, len(step.members), threshold(len(step.members)))
-    keys = _keys(session, position)
+    keys = _keys(session)
     letters = [sealed(_outgoing(keys[k], position, k), shares[k]) for k, _ in others]
     reply = {
         **_masked(update.values, step.members[position], position, keys, seed),
@@ -154,12 +153,14 @@ def context_of(broadcast: Broadcast) -> bytes:
     return hashlib.sha256(pack("secure sum", 1, header, broadcast.values)).digest()
 
 
-def _keys(session: _Session, position: int) -> dict[int, PairKeys]:
-    """In common with every other member; ``position`` is this client's own."""
-    assert all(k != position for k, _ in session.members)
-    return {
-        k: pair_keys(session.private, public, session.context) for k, public in session.members
-    }
+def _keys(session: _Session) -> dict[int, PairKeys]:
+    """In common with every other member, by position."""
+    positions, publics = zip(*session.members, strict=True)
+    try:
+        found = pair_keys(session.private, publics, session.context)
+    except CorruptDataError as error:
+        raise TellableError("secure-sum", "members' keys must be keys", str(error)) from None
+    return dict(zip(positions, found, strict=True))
 
 
 def _outgoing(keys: PairKeys, sender: int, receiver: int) -> bytes:
@@ -186,7 +187,7 @@ def _masked(
     at = 0
     for name in names:
         shape = np.shape(values[name])
-        size = int(np.prod(shape, dtype=int))
+        size = math.prod(shape)
         hidden[MASKED + name] = words[at : at + size].reshape(*shape, 2)
         at += size
     return hidden
@@ -225,7 +226,7 @@ def _unmask(
             f"survivors must be at least {least} of the {n_members} members, this client included",
             f"they are {len(survivors)}",
         )
-    keys = _keys(session, position)
+    keys = _keys(session)
     letters = _letters(broadcast.values, step, position)
     shares = [
         session.own_share if k == position else _opened(keys[k], k, position, letters[k])

@@ -1,9 +1,9 @@
 """Which methods run on sums, and what stands in a sum for a client that is absent.
 
-    risks         at most the client's ceiling, [limits]: an objective is never claimed too small
-    cuts          its floor, f_g(w) >= floor_g ||w||_*: constant 0, slope 0, norm weight floor_g
-    vector        ADMM's w_g + mu_g: the model w itself, as if the client did not pull
-    own, squares  nothing: they are means, over the weight that is present
+risks         at most the client's ceiling, [limits]: an objective is never claimed too small
+cuts          its floor, f_g(w) >= floor_g ||w||_*: constant 0, slope 0, norm weight floor_g
+vector        ADMM's w_g + mu_g: the model w itself, as if the client did not pull
+own, squares  nothing: they are means, over the weight that is present
 """
 
 from __future__ import annotations

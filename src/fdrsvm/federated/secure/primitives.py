@@ -10,6 +10,7 @@ Letter    ChaCha20-Poly1305 under a key that is used once
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -32,7 +33,7 @@ except ImportError as error:
     ) from None
 
 KEY_BYTES, TAG_BYTES = 32, 16
-_CONTEXT = b"fdrsvm secure sum 1 "
+_PURPOSE = b"fdrsvm secure sum 1 "
 # Keys are used once, so the nonces need not differ.
 _STREAM_NONCE, _LETTER_NONCE = bytes(16), bytes(12)
 
@@ -55,17 +56,22 @@ def public_key(private: bytes) -> bytes:
     return X25519PrivateKey.from_private_bytes(private).public_key().public_bytes_raw()
 
 
-def pair_keys(private: bytes, public: bytes, context: bytes) -> PairKeys:
-    """The same three keys at both ends of a pair."""
-    try:
-        other = X25519PublicKey.from_public_bytes(public)
-        shared = X25519PrivateKey.from_private_bytes(private).exchange(other)
-    except ValueError:  # a point of small order, which no client has
-        raise CorruptDataError("public key: it is none") from None
-    names = b"".join(sorted([public, public_key(private)]))
-    kdf = HKDF(SHA256(), 3 * KEY_BYTES, salt=context, info=_CONTEXT + names)
-    keys = kdf.derive(shared)
-    return PairKeys(*(keys[at : at + KEY_BYTES] for at in range(0, 3 * KEY_BYTES, KEY_BYTES)))
+def pair_keys(private: bytes, publics: Sequence[bytes], context: bytes) -> list[PairKeys]:
+    """With the owner of each public key; the other end of a pair has the same three keys."""
+    own = X25519PrivateKey.from_private_bytes(private)
+    own_public = own.public_key().public_bytes_raw()
+    found = []
+    for public in publics:
+        try:
+            shared = own.exchange(X25519PublicKey.from_public_bytes(public))
+        except ValueError:  # a point of small order, which no client has
+            raise CorruptDataError("public key: it is none") from None
+        pair = b"".join(sorted([public, own_public]))
+        keys = HKDF(SHA256(), 3 * KEY_BYTES, salt=context, info=_PURPOSE + pair).derive(shared)
+        found.append(
+            PairKeys(keys[:KEY_BYTES], keys[KEY_BYTES : 2 * KEY_BYTES], keys[2 * KEY_BYTES :])
+        )
+    return found
 
 
 def mask(key: bytes, length: int) -> Fixed:

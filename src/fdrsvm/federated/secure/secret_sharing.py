@@ -17,9 +17,7 @@ def split(secret: bytes, n_shares: int, threshold: int) -> list[bytes]:
     """Shares 1 to ``n_shares`` of 32 bytes."""
     coefficients = [int.from_bytes(secret, "little")]
     coefficients += [secrets.randbelow(PRIME) for _ in range(threshold - 1)]
-    return [
-        _value(coefficients, k).to_bytes(SHARE_BYTES, "little") for k in range(1, n_shares + 1)
-    ]
+    return [_value(coefficients, k).to_bytes(SHARE_BYTES, "little") for k in range(1, n_shares + 1)]
 
 
 def _value(coefficients: Sequence[int], at: int) -> int:

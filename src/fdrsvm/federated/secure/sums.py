@@ -16,6 +16,7 @@ fresh masks. Shares: :mod:`fdrsvm.federated.secure.secret_sharing`. Clients' rul
 
 from __future__ import annotations
 
+import math
 import uuid
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -243,7 +244,8 @@ class SecureSum:
 
     def _take_key(self, name: str, update: Update, round_: int) -> None:
         if _has_form(update, _PUBLIC_FORM):
-            self._keys[name] = from_words(update.values["public"], KEY_BYTES)
+            words = np.asarray(update.values["public"], dtype=np.int64)
+            self._keys[name] = from_words(words, KEY_BYTES)
         else:
             self._blame(name, f"round {round_}: its key has another form")
 
@@ -379,7 +381,8 @@ def _letters_to(receiver: int, upload: _Upload) -> Words:
 
 def _unmasked(upload: _Upload, revealed: Mapping[int, Update]) -> dict[str, Array]:
     """The sums over the survivors."""
-    names = sorted(name for name in upload.answers[upload.survivors[0]].values if MASKED in name)
+    first = upload.answers[upload.survivors[0]]
+    names = sorted(name for name in first.values if name.startswith(MASKED))
     total = reduce(added, (_flat(update, names) for update in upload.answers.values()))
     for stream in _masks(upload, revealed, len(total)):
         total = added(total, negative(stream))
@@ -390,17 +393,13 @@ def _unmasked(upload: _Upload, revealed: Mapping[int, Update]) -> dict[str, Arra
             "not so",
             is_missing=False,
         )
-    shapes = {name: array.shape[:-1] for name, array in _first(upload).items() if name in names}
     found, at = {}, 0
     for name in names:
-        size = int(np.prod(shapes[name], dtype=int))
-        found[name.removeprefix(MASKED)] = sums[at : at + size].reshape(shapes[name])
+        shape = first.values[name].shape[:-1]
+        size = math.prod(shape)
+        found[name.removeprefix(MASKED)] = sums[at : at + size].reshape(shape)
         at += size
     return found
-
-
-def _first(upload: _Upload) -> Mapping[str, npt.NDArray[Any]]:
-    return upload.answers[upload.survivors[0]].values
 
 
 def _flat(update: Update, names: Sequence[str]) -> Fixed:
@@ -416,9 +415,7 @@ def _masks(upload: _Upload, revealed: Mapping[int, Update], length: int) -> list
     weights = weights_at_zero([k + 1 for k in chosen])
     streams = []
     for at in range(len(survivors)):
-        shares = {
-            k + 1: from_words(revealed[k].values["shares"][at], SHARE_BYTES) for k in chosen
-        }
+        shares = {k + 1: from_words(revealed[k].values["shares"][at], SHARE_BYTES) for k in chosen}
         seed = combined(shares, weights)
         if seed is None:
             raise _RoundFailedError("the shares of a seed do not fit together", is_missing=False)
