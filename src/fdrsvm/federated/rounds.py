@@ -259,7 +259,7 @@ class _Loop:
             state = self.algorithm.settle(self.federation, state)
         return state, found
 
-    def evaluation(self, state: Any, point: Array, round_: int) -> tuple[Any, str | None]:
+    def evaluation(self, state: Any, point: Array, round_: int) -> tuple[Any, tuple[str, ...]]:
         """Risk and cut of the last model; a client at fault by now is named, but undoes nothing."""
         method, values, form = evaluation_request(self.federation, point)
         asked = [values] * self.federation.n_clients
@@ -270,8 +270,11 @@ class _Loop:
         try:
             found = self.exchange(round_, method, asked, form, judge)
         except (ClientError, QuorumError) as error:
-            return state, f"the last model was not evaluated: {error}"
-        return self.algorithm.with_evaluation(self.federation, state, found.replies), None
+            return state, (f"the last model was not evaluated: {error}",)
+        for client in found.contradicting:
+            state = self.algorithm.forget(self.federation, state, client)
+        state = self.algorithm.with_evaluation(self.federation, state, found.replies)
+        return state, found.faults
 
 
 def _form_fault(
@@ -493,10 +496,9 @@ def _finish(loop: _Loop, state: Any, history: tuple[RoundRecord, ...], reason: S
     algorithm = loop.algorithm
     pending = algorithm.pending(state)
     if pending is not None:
-        state, fault = loop.evaluation(state, pending, len(history) + 1)
-        if fault is not None:
-            last = replace(history[-1], faults=(*history[-1].faults, fault))
-            history = (*history[:-1], last)
+        state, faults = loop.evaluation(state, pending, len(history) + 1)
+        last = replace(history[-1], faults=(*history[-1].faults, *faults))
+        history = (*history[:-1], last)
     state = algorithm.settle(loop.federation, state)
     standing = algorithm.standing(state)
     _check_standing(standing)

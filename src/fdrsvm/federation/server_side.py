@@ -199,6 +199,7 @@ def _train(
             checkpoint=checkpoints,
             resume=resumed,
             run_id=record.run_id,
+            limits=settings.limits(len(agreement.feature_names)),
         )
     for warning in caught:
         tell(f"warning: {warning.message}")

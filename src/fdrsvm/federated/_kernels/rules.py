@@ -87,7 +87,7 @@ def _judged(
         if not constants[k] >= bounds.lowest_constant - rounding * reach:
             return CONSTANT_LOW, constants[k], bounds.lowest_constant
         if bounds.has_slopes:
-            for j in range(bounds.slopes.size):
+            for j in range(slopes.shape[1]):
                 limit = bounds.slopes[j]
                 if not abs(slopes[k, j]) <= limit * (1.0 + rounding):
                     return SLOPE, abs(slopes[k, j]), limit
