@@ -27,6 +27,7 @@ from fdrsvm.federated.joining import (
     TellableError,
     encode_introduction,
 )
+from fdrsvm.federated.limits import Limits
 from fdrsvm.federated.messages import Broadcast, decode_broadcast, encode
 from fdrsvm.federated.problem import make_client
 from fdrsvm.federation.memory_file import MemoryFile
@@ -119,6 +120,7 @@ def make_problem(plant: Plant, rows: PlantRows, task: Task) -> Any:
             f"must be among {list(classes)}",
             f"{len(unknown)} are not: the data changed since the client joined",
         )
+    _check_limit(plant, rows, task)
     codes = np.array([positions[label] for label in rows.labels], dtype=np.intp)[rows.codes]
     X, weights = rows.X, np.ones(len(rows.X))
     if task.merge:
@@ -136,6 +138,25 @@ def make_problem(plant: Plant, rows: PlantRows, task: Task) -> Any:
         for positive in positives
     )
     return problems[0] if len(problems) == 1 else OneVsRestProblem(problems)
+
+
+def _check_limit(plant: Plant, rows: PlantRows, task: Task) -> None:
+    """Every plant keeps to what was agreed, or does not join; the words hold no value."""
+    limits = Limits.checked(task.feature_limit or None, rows.X.shape[1])
+    outside = limits.outside(rows.X)
+    if outside.size:
+        raise TellableError(
+            f"rows of client {plant.client_id!r}",
+            f"no feature may exceed the agreed feature-limit {task.feature_limit:g} in size",
+            f"{outside.size} of {len(rows.X)} rows do, the first is row {outside[0]}",
+        )
+    box = _support(plant, rows, task.support)
+    if isinstance(box, tuple) and limits.outside(np.array(box)).size:
+        raise TellableError(
+            f"contract of client {plant.client_id!r}",
+            f"its limits must lie within the agreed feature-limit {task.feature_limit:g}",
+            "they do not",
+        )
 
 
 def _ball(plant: Plant, rows: PlantRows, task: Task) -> dict[str, Any]:

@@ -25,6 +25,7 @@ from fdrsvm.estimators.plain_json import encode, plain
 from fdrsvm.federated.algorithms import OneVsRest
 from fdrsvm.federated.checkpoint import CheckpointFolder
 from fdrsvm.federated.joining import Introduction, Label, Task
+from fdrsvm.federated.limits import Limits
 from fdrsvm.federated.rounds import Result, RoundRecord, Transport, run_rounds
 from fdrsvm.federation.audit import AuditLog
 from fdrsvm.federation.run_folder import (
@@ -188,11 +189,12 @@ def _train(
     if agreement.n_models > 1:
         method = OneVsRest(method, agreement.n_models, settings.tol)
     reach: Transport = transport
+    limits = settings.limits(len(agreement.feature_names))
     weights, quorum = _weights(settings, introductions), settings.quorum or None
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", ConvergenceWarning)
         if settings.secure_aggregation:
-            reach = sums = _secure_sum(transport, settings, weights, audit)
+            reach = sums = _secure_sum(transport, settings, weights, limits, audit)
             method, weights, quorum = sums.method(method), np.ones(1), None
         result = run_rounds(
             reach,
@@ -207,6 +209,7 @@ def _train(
             checkpoint=checkpoints,
             resume=resumed,
             run_id=record.run_id,
+            limits=limits,
         )
     for warning in caught:
         tell(f"warning: {warning.message}")
@@ -219,7 +222,11 @@ def _train(
 
 
 def _secure_sum(
-    transport: GreetingTransport, settings: RunSettings, weights: Array, audit: AuditLog
+    transport: GreetingTransport,
+    settings: RunSettings,
+    weights: Array,
+    limits: Limits,
+    audit: AuditLog,
 ) -> SecureSum:
     """The clients as one; an extra is needed for it."""
     from fdrsvm.federated.secure.sums import SecureSum
@@ -229,6 +236,7 @@ def _secure_sum(
         weights,
         quorum=settings.quorum or None,
         on_fault=settings.on_fault,  # type: ignore[arg-type]
+        limits=limits,
         listener=audit,
     )
 
