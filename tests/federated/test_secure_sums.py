@@ -424,6 +424,28 @@ def test_admm_comes_to_the_optimum_again_once_all_are_back():
         assert excess <= 1e-4, rounds_away
 
 
+@pytest.mark.parametrize("method", SUMMABLE)
+def test_honest_sums_pass_the_screen(method):
+    """With limits, clients of unequal radii, and some absent where the method allows it."""
+    for seed in range(3):
+        boxed = False if method.startswith("admm") else None
+        clients, alphas = random_clients(700 + seed, n_clients=5, boxed=boxed)
+        limits = limits_of(clients)
+        if clients[0].box is not None:
+            limits = Limits.checked(
+                np.abs(np.array(clients[0].box)).max(axis=0), limits.features.size
+            )
+        may_leave = not method.startswith("fed")
+        away = Away(
+            InProcess(problems(clients)),
+            lambda r, name, p, may=may_leave: may and r % 3 == 0 and name == "client-1",
+        )
+        sums = SecureSum(away, alphas, quorum=4 if may_leave else None, limits=limits)
+        result = run(clients, METHODS[method], sums=sums, max_rounds=8, tol=0.0, limits=limits)
+        assert all(record.faults == () for record in result.history)
+        assert result.history[-1].n_answers == 1
+
+
 def test_a_latecomer_joins_a_session_that_is_on():
     clients = blobs(5)
     alphas = np.full(5, 0.2)
@@ -502,6 +524,9 @@ def test_methods_that_are_no_sums_say_why():
     for method in (FedSGD(), FedAvg()):
         with pytest.raises(UnsupportedError, match="needs every client in every round"):
             sums.method(method)
+
+    with pytest.raises(UnsupportedError, match="trimmed mean"):
+        sums.method(Subgradient(trim=0.2))
 
     class Another:
         name = "another"

@@ -42,6 +42,8 @@ def on_sums(method: Any, members: Federation, *, all_present: bool) -> Any:
     """
     if isinstance(method, OneVsRest):
         return replace(method, inner=on_sums(method.inner, members, all_present=all_present))
+    if getattr(method, "trim", 0.0) > 0.0:
+        raise UnsupportedError("a trimmed mean needs every client's own answer: trim must be 0")
     if isinstance(method, Evaluation | Subgradient):
         return method
     if isinstance(method, Bundle):
