@@ -65,6 +65,7 @@ class _Session:
     context: bytes = b""  # of an upload that is not unmasked yet
     own_share: bytes = b""
     members: tuple[tuple[int, bytes], ...] = ()  # position and public key of every other one
+    is_lost: bool = False  # what was remembered of the run before
     last_asked: bytes = b""
     last_reply: Arrays = field(default_factory=dict)
 
@@ -78,13 +79,15 @@ def respond(
     has_answered: bool,
 ) -> tuple[Memory, Update]:
     """A client's part of a step, and what it remembers from then on."""
-    known = memory.values if memory.run_id == broadcast.run_id else {}
+    is_new = memory.run_id != broadcast.run_id
+    known = {} if is_new else memory.values
     session, inner = _session_from(known), _inner_from(known, broadcast.run_id)
+    session = replace(session, is_lost=session.is_lost or (is_new and has_answered))
     asked = hashlib.sha256(encode(broadcast)).digest()
     if asked == session.last_asked:  # the message was sent twice
         return memory, _update(broadcast, session.last_reply)
     if step.phase == "upload":
-        session, inner, reply = _upload(problem, session, inner, broadcast, step, has_answered)
+        session, inner, reply = _upload(problem, session, inner, broadcast, step)
     else:
         session, reply = _unmask(session, broadcast, step)
     session = replace(session, last_asked=asked, last_reply=reply)
@@ -105,11 +108,10 @@ def _upload(
     inner: Memory,
     broadcast: Broadcast,
     step: SecureStep,
-    has_answered: bool,
 ) -> tuple[_Session, Memory, Arrays]:
     digest = hashlib.sha256(step.session.encode()).digest()
     if session.digest != digest:
-        session = _Session(digest, new_private_key())
+        session = _Session(digest, new_private_key(), is_lost=session.is_lost)
     public = public_key(session.private)
     position = step.position(broadcast.client_id, public)
     if position is None:
@@ -126,7 +128,7 @@ def _upload(
         if name.startswith(ASKED)
     }
     plain = replace(broadcast, algorithm=step.method, values=asked)
-    inner, update = answer(problem, inner, plain, has_answered=has_answered)
+    inner, update = answer(problem, inner, plain, has_answered=session.is_lost)
     context = context_of(broadcast)
     others = tuple(
         (k, bytes.fromhex(member.public)) for k, member in enumerate(step.members) if k != position
@@ -262,6 +264,7 @@ def _session_arrays(session: _Session) -> dict[str, npt.NDArray[Any]]:
         "session": to_words(session.digest),
         "private": to_words(session.private),
         "number": np.array(session.number),
+        "is lost": np.array(session.is_lost),
         "last asked": to_words(session.last_asked),
     }
     if session.context:
@@ -279,6 +282,7 @@ def _session_from(stored: Arrays) -> _Session:
         digest=from_words(stored["session"], _HASH_BYTES),
         private=from_words(stored["private"], KEY_BYTES),
         number=int(stored["number"]),
+        is_lost=bool(stored["is lost"]),
         last_asked=from_words(stored["last asked"], _HASH_BYTES),
         last_reply=_under(stored, _REPLY),
     )
