@@ -141,6 +141,35 @@ def test_a_plant_that_fails_is_named(files, tmp_path):
         run(Grid(nodes), tmp_path, **SECURE)
 
 
+def test_a_plant_may_ask_for_sums_over_a_least_number(files, tmp_path, recwarn):
+    careful = nodes_of(files, tmp_path, **{"least-in-sum": 4})
+    with pytest.raises(ClientError, match=r"plant-0.*leave in masked sums only"):
+        run(Grid(careful), tmp_path, output="open")
+    settings = {"algorithm": "subgradient", "max-rounds": 2, "feature-limit": 1.0, **SECURE}
+    run(Grid(careful), tmp_path, **settings)
+    silent = Grid(careful, lambda node, request: "silent" if late(node, request) else None)
+    with pytest.raises(ClientError, match="must be over at least 4 plants; this one is over 3"):
+        run(silent, tmp_path, output="fewer", quorum=3, deadline=0.6, **settings)
+    with pytest.raises(InvalidInputError, match="least-in-sum"):
+        nodes_of(files, tmp_path, **{"least-in-sum": "all"})
+    recwarn.clear()
+
+
+def late(node, request):
+    """One plant has keys and does not answer after that."""
+    if node != 103 or request.kind != "round":
+        return False
+    return '"members":[]' not in decode_broadcast(request.payload).algorithm
+
+
+def test_keys_are_the_owner_s(files, tmp_path, recwarn):
+    nodes = nodes_of(files, tmp_path)
+    run(Grid(nodes), tmp_path, algorithm="subgradient", **{"max-rounds": 1}, **SECURE)
+    for plant in nodes.values():
+        assert plant.memory_folder.stat().st_mode & 0o077 == 0
+    recwarn.clear()
+
+
 def test_the_setting_is_one_of_the_model_s(tmp_path):
     settings = RunSettings.from_config(SECURE)
     assert settings.estimator().secure_aggregation is True

@@ -17,7 +17,7 @@ from fdrsvm import __version__
 from fdrsvm.errors import CorruptDataError
 from fdrsvm.estimators._equal_rows import merge_equal_rows
 from fdrsvm.estimators.contract import ContractError
-from fdrsvm.federated.algorithms import OneVsRestProblem
+from fdrsvm.federated.algorithms import OneVsRestProblem, from_description
 from fdrsvm.federated.client import answer
 from fdrsvm.federated.joining import (
     Introduction,
@@ -30,6 +30,7 @@ from fdrsvm.federated.joining import (
 from fdrsvm.federated.limits import Limits
 from fdrsvm.federated.messages import Broadcast, decode_broadcast, encode
 from fdrsvm.federated.problem import make_client
+from fdrsvm.federated.secure.step import SecureStep
 from fdrsvm.federation.memory_file import MemoryFile
 from fdrsvm.federation.plant import Plant
 from fdrsvm.federation.plant_data import PlantRows, read_plant
@@ -72,6 +73,7 @@ def _respond(request: Request, plant: Plant) -> Response:
         return Response(
             "introduction", plant.client_id, encode_introduction(introduce(plant, rows, task))
         )
+    _check_sum(plant, broadcast)
     stored = MemoryFile(plant.memory_folder, broadcast.run_id, _digest(plant, rows, task))
     problem = make_problem(plant, rows, task)
     with stored.locked():
@@ -89,6 +91,26 @@ def _read_request(request: Request) -> tuple[Task, Broadcast | None]:
         return task, None if request.kind == "greeting" else decode_broadcast(request.payload)
     except CorruptDataError as error:
         raise TellableError("request", "must be whole, and of this release", str(error)) from None
+
+
+def _check_sum(plant: Plant, broadcast: Broadcast) -> None:
+    """A plant that answers in sums only says so, whatever the server asks."""
+    if not plant.least_in_sum:
+        return
+    step = from_description(broadcast.algorithm)
+    if not isinstance(step, SecureStep):
+        raise TellableError(
+            "least-in-sum",
+            f"the answers of {plant.client_id!r} leave in masked sums only",
+            "the run has none; start it with secure-aggregation=true",
+        )
+    named = step.survivors if step.phase == "unmask" else step.members
+    if named and len(named) < plant.least_in_sum:
+        raise TellableError(
+            "least-in-sum",
+            f"a sum with {plant.client_id!r} must be over at least {plant.least_in_sum} plants",
+            f"this one is over {len(named)}",
+        )
 
 
 def _digest(plant: Plant, rows: PlantRows, task: Task) -> str:
