@@ -2,6 +2,8 @@
 
 import itertools
 import random
+import runpy
+import sys
 from fractions import Fraction
 
 import numpy as np
@@ -9,8 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fdrsvm.errors import CorruptDataError
-from fdrsvm.federated.secure import secret_sharing
+from fdrsvm.errors import CorruptDataError, UnsupportedError
+from fdrsvm.federated.secure import primitives, secret_sharing
 from fdrsvm.federated.secure.fixed_point import LARGEST, added, from_fixed, negative, to_fixed
 from fdrsvm.federated.secure.primitives import (
     mask,
@@ -157,6 +159,12 @@ def test_both_ends_of_a_pair_have_the_same_keys_and_no_other_context_has():
     assert len({key for pair in (with_b, with_c, *others) for key in pair}) == 9
     with pytest.raises(CorruptDataError, match="public key"):
         pair_keys(a, [public_key(b), bytes(32)], b"context")
+
+
+def test_without_the_package_the_error_says_what_to_install(monkeypatch):
+    monkeypatch.setitem(sys.modules, "cryptography.exceptions", None)
+    with pytest.raises(UnsupportedError, match=r"pip install 'fdr-svm\[secure\]'"):
+        runpy.run_path(primitives.__file__)
 
 
 def test_a_mask_is_the_cipher_s_stream():
