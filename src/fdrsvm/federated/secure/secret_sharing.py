@@ -40,7 +40,7 @@ def weights_at_zero(numbers: Sequence[int]) -> dict[int, int]:
     return weights
 
 
-def combined(shares: Mapping[int, bytes], weights: Mapping[int, int]) -> bytes | None:
-    """The secret of the shares with the numbers that ``weights`` has; None if they do not fit."""
+def combined(shares: Mapping[int, bytes], weights: Mapping[int, int]) -> bytes:
+    """The secret of the shares with the numbers that ``weights`` has; wrong shares give another."""
     secret = sum(w * int.from_bytes(shares[k], "little") for k, w in weights.items()) % PRIME
-    return secret.to_bytes(SECRET_BYTES, "little") if secret < 2**256 else None
+    return (secret % 2**256).to_bytes(SECRET_BYTES, "little")

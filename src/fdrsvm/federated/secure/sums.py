@@ -418,10 +418,7 @@ def _masks(upload: _Upload, revealed: Mapping[int, Update], length: int) -> list
     streams = []
     for at in range(len(survivors)):
         shares = {k + 1: from_words(revealed[k].values["shares"][at], SHARE_BYTES) for k in chosen}
-        seed = combined(shares, weights)
-        if seed is None:
-            raise _RoundFailedError("the shares of a seed do not fit together", is_missing=False)
-        streams.append(mask(seed, length))
+        streams.append(mask(combined(shares, weights), length))
     gone = [k for k in range(n_members) if k not in upload.answers]
     for k in survivors if gone else ():
         for row, other in zip(revealed[k].values["masks"], gone, strict=True):
