@@ -4,40 +4,51 @@ import numpy as np
 import pytest
 from sklearn.datasets import make_classification
 
-from fdrsvm import FDRSVC, InvalidInputError, NumericalError
+from fdrsvm import FDRSVC, ClientError, InvalidInputError, NumericalError
 from fdrsvm.federated import ADMM, Bundle, CheckpointFolder, InProcess
 from fdrsvm.federated.rounds import Failure
 from tests.federated.cases import blobs, problems, train
 
 
-def stopped_run(folder, clients, n_rounds):
+def stopped_run(folder, clients, n_rounds, method=None):
     """A run of some rounds, with its checkpoints."""
+    method = Bundle() if method is None else method
     transport = InProcess(problems(clients))
     checkpoints = CheckpointFolder(folder, transport)
-    train(clients, Bundle(), transport=transport, checkpoint=checkpoints, max_rounds=n_rounds)
+    train(clients, method, transport=transport, checkpoint=checkpoints, max_rounds=n_rounds)
     return checkpoints.latest()
 
 
-def test_a_run_that_goes_on_with_easier_data_is_no_gap_of_zero(tmp_path):
-    """Three times the features, the same radius: the old bound is above the new optimum."""
+def test_a_client_that_goes_on_with_easier_data_contradicts_itself(tmp_path):
+    """Three times the features, the same radius: its old cuts are above its new risk."""
     clients = blobs(4)
     snapshot = stopped_run(tmp_path, clients, 5)
+    changed = [*clients[:2], clients[2].with_(X=3.0 * clients[2].X), clients[3]]
+    with pytest.raises(ClientError, match="data that changed") as caught:
+        train(changed, Bundle(), resume=snapshot, tol=1e-6)
+    assert caught.value.client_id == "client-2"
+
+
+def test_sums_that_contradict_each_other_are_no_gap_of_zero(tmp_path):
+    """Nobody can tell whose answers they are, but the old bound is above the new optimum."""
+    clients, summed = blobs(4), Bundle(cuts="summed")
+    snapshot = stopped_run(tmp_path, clients, 12, summed)
     changed = [client.with_(X=3.0 * client.X) for client in clients]
     with pytest.raises(NumericalError, match="data changed"):
-        train(changed, Bundle(), resume=snapshot, tol=1e-6)
+        train(changed, summed, resume=snapshot, tol=1e-6)
 
 
-def test_answers_that_lift_the_bound_above_the_objective_stop_the_run():
+def test_a_cut_above_the_risk_of_the_same_answer_names_its_client():
     class Lifted(InProcess):
         def exchange(self, broadcasts, deadline):
             answers = super().exchange(broadcasts, deadline)
-            for answer in answers:
-                answer.values["constants"][:] += 5.0
+            answers[1].values["constants"][:] += 5.0
             return answers
 
     clients = blobs(3)
-    with pytest.raises(NumericalError, match="exceeds the objective"):
+    with pytest.raises(ClientError, match="above a risk of the same answer") as caught:
         train(clients, Bundle(), transport=Lifted(problems(clients)), max_rounds=10)
+    assert caught.value.client_id == "client-1"
 
 
 def test_a_resumed_run_keeps_its_id(tmp_path):

@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
 from fdrsvm.estimators._base import Certified
 from fdrsvm.federated.algorithms import OneVsRest
 from fdrsvm.federated.algorithms.one_vs_rest import OneVsRestStanding
 from fdrsvm.federated.certificate import Standing
-from fdrsvm.federated.rounds import Callback, Result, RoundRecord, run_rounds
+from fdrsvm.federated.rounds import Callback, Result, RoundRecord, Transport, run_rounds
 from fdrsvm.federated.transports.in_process import InProcess
 from fdrsvm.maths.arrays import Array, check_count, check_non_negative
 
@@ -25,13 +27,20 @@ def train(
     n_threads: int,
     verbose: int,
     stacklevel: int,
+    secure_aggregation: bool = False,
 ) -> Result:
     """One run in this process, for all classes together; ``stacklevel`` counts from the caller."""
     tol = check_non_negative(tol, "tol")
     algorithm: Any = method if n_models == 1 else OneVsRest(method, n_models, tol)
     callbacks: list[Callback] = [print_round] if verbose else []
+    transport: Transport = InProcess(problems, n_threads=check_count(n_threads, "n_threads"))
+    if secure_aggregation:
+        from fdrsvm.federated.secure.sums import SecureSum  # needs an extra
+
+        transport = sums = SecureSum(transport, client_weights)
+        algorithm, client_weights = sums.method(algorithm), np.ones(1)
     return run_rounds(
-        InProcess(problems, n_threads=check_count(n_threads, "n_threads")),
+        transport,
         algorithm,
         max_rounds=check_count(max_rounds, "max_rounds"),
         tol=tol,

@@ -86,6 +86,10 @@ class FDRSVC(LinearClassifier):
         What to do about training values outside the support. ``predict`` takes any values.
     n_threads : int
         Clients answer in so many threads.
+    secure_aggregation : bool
+        Train on masked sums over the clients, as a server does that sees no client's answer: at
+        least three clients, and the bundle's cuts are summed, which takes more rounds. The risks
+        of the single clients are then not known.
     random_state : ignored
         Nothing is random here; for the sake of code that sets it.
     verbose : int
@@ -104,7 +108,8 @@ class FDRSVC(LinearClassifier):
         The bound holds for models with ||w||_* up to this: infinite unless nothing bounds w, as on
         a box or at epsilon = 0.
     worst_case_risk_per_client_ : dict
-        By client label: its worst-case risk, or an array with an entry a class.
+        By client label: its worst-case risk, or an array with an entry a class; nan with
+        ``secure_aggregation``.
     n_iter_ : int
         Rounds used.
     stop_reason_ : str
@@ -154,6 +159,7 @@ class FDRSVC(LinearClassifier):
         class_weight: Any = None,
         outside: str = "refuse",
         n_threads: int = 1,
+        secure_aggregation: bool = False,
         random_state: Any = None,
         verbose: int = 0,
     ) -> None:
@@ -175,6 +181,7 @@ class FDRSVC(LinearClassifier):
         self.class_weight = class_weight
         self.outside = outside
         self.n_threads = n_threads
+        self.secure_aggregation = secure_aggregation
         self.random_state = random_state
         self.verbose = verbose
 
@@ -218,6 +225,7 @@ class FDRSVC(LinearClassifier):
             n_threads=self.n_threads,
             verbose=self.verbose,
             stacklevel=2,
+            secure_aggregation=check_flag(self.secure_aggregation, "secure_aggregation"),
         )
         self._set_result(result, data.classes, data.client_labels, data.n_clipped)
         return self
@@ -272,6 +280,8 @@ class FDRSVC(LinearClassifier):
         self._set_models([one.model for one in models], classes)
         self._set_certificates([certified(one) for one in models])
         risks = np.array([one.risks for one in models])
+        if self.secure_aggregation:  # there is but the sum
+            risks = np.full((len(models), len(client_labels)), np.nan)
         self.worst_case_risk_per_client_ = {
             label: float(risks[0, g]) if len(models) == 1 else risks[:, g].copy()
             for g, label in enumerate(client_labels.tolist())

@@ -12,6 +12,7 @@ from fdrsvm.federated.algorithms import (
     Subgradient,
 )
 from fdrsvm.federated.checkpoint import CheckpointFolder
+from fdrsvm.federated.limits import Limits
 from fdrsvm.federated.problem import ClientProblem, make_client
 from fdrsvm.federated.rounds import Result, RoundRecord, Stop, run_rounds
 from fdrsvm.federated.transports.in_process import InProcess
@@ -28,6 +29,7 @@ __all__ = [
     "FedProx",
     "FedSGD",
     "InProcess",
+    "Limits",
     "QuorumError",
     "Result",
     "RoundRecord",

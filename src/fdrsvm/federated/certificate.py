@@ -225,3 +225,21 @@ def reach_of(federation: Federation, model: Array, slopes: Array) -> float:
 def size_of(federation: Federation, model: Array) -> float:
     """||w||_* of a model, its intercept left out."""
     return dual_norm(model[: federation.n_features], federation.norm)
+
+
+def without_client(federation: Federation, evidence: Evidence, client: int) -> Evidence:
+    """As if the client had said nothing; what was proved with its answers has to be proved anew."""
+    constants, slopes = evidence.constants.copy(), evidence.slopes.copy()
+    norm_weights = evidence.norm_weights.copy()
+    constants[:, client] = slopes[:, client] = norm_weights[:, client] = np.nan
+    none = no_evidence(federation)
+    others = np.arange(federation.n_clients) != client
+    return Evidence(
+        none.standing,
+        np.where(others, evidence.mixture_constants, none.mixture_constants),
+        np.where(others[:, None], evidence.mixture_slopes, none.mixture_slopes),
+        np.where(others, evidence.mixture_norm_weights, none.mixture_norm_weights),
+        constants,
+        slopes,
+        norm_weights,
+    )

@@ -10,6 +10,7 @@ from fdrsvm.federated.algorithms import from_description
 from fdrsvm.federated.joining import TellableError
 from fdrsvm.federated.messages import Broadcast, Update, Values
 from fdrsvm.federated.problem import ClientProblem
+from fdrsvm.federated.secure.step import SecureStep
 
 # A server that lost its last checkpoints may ask for rounds again, this many.
 _DEPTH = 3
@@ -44,8 +45,12 @@ def answer(
             f"the message must be for {problem.profile.client_id!r}",
             f"it is for {broadcast.client_id!r}",
         )
-    known, past = _before(memory, broadcast)
     algorithm = from_description(broadcast.algorithm)
+    if isinstance(algorithm, SecureStep):
+        from fdrsvm.federated.secure.client import respond  # needs an extra, and this module
+
+        return respond(problem, memory, broadcast, algorithm, has_answered=has_answered)
+    known, past = _before(memory, broadcast)
     values, found = algorithm.answer(problem, known, broadcast.values)
     if has_answered and memory.run_id != broadcast.run_id and _has_duals(values):
         raise TellableError(

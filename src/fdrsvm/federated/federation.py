@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fdrsvm.errors import InvalidInputError
-from fdrsvm.federated.messages import ClientProfile, Update
+from fdrsvm.federated.messages import ClientProfile, Update, Values
 from fdrsvm.maths.arrays import Array, check_choice, check_non_negative, check_vector
 from fdrsvm.maths.norms import Norm
 
@@ -133,6 +133,11 @@ class Replies:
     def present(self) -> npt.NDArray[np.bool_]:
         """Which clients answered."""
         return np.array([update is not None for update in self.updates])
+
+    @cached_property
+    def values(self) -> dict[int, Values]:
+        """What each client that answered said, by its index."""
+        return {g: update.values for g, update in enumerate(self.updates) if update is not None}
 
     def rows(self, name: str, missing: Array) -> Array:
         """One array of every client as rows; for absent clients the rows of ``missing``."""

@@ -37,14 +37,16 @@ class Task:
     """What every client solves, as the server says it; each knows its own data.
 
     ``epsilon`` is a radius or "auto", ``support`` one of "none", "unit-box" and "contract" (the
-    limits of the data contract). ``merge`` makes equal rows one. ``classes`` are those of all
-    clients, sorted; empty as long as the server does not know them.
+    limits of the data contract). No feature may exceed ``feature_limit`` in size; 0 is no limit.
+    ``merge`` makes equal rows one. ``classes`` are those of all clients, sorted; empty as long as
+    the server does not know them.
     """
 
     epsilon: float | str = "auto"
     kappa: float | str = 1.0
     norm: str = "linf"
     support: str = "none"
+    feature_limit: float = 0.0
     worst_case: str = "exact"
     loss: str = "hinge"
     fit_intercept: bool = True

@@ -20,6 +20,7 @@ from fdrsvm.maths.arrays import Array
 from fdrsvm.maths.norms import NORMS
 
 VERSION = 1
+MAX_BYTES = 1 << 30
 Values: TypeAlias = Mapping[str, Array]
 Shape: TypeAlias = "tuple[int | None, ...]"
 
@@ -79,9 +80,9 @@ def decode_broadcast(data: bytes) -> Broadcast:
     return Broadcast(values=values, **header)
 
 
-def decode_update(data: bytes) -> Update:
-    """The update that ``encode`` wrote, or a CorruptDataError."""
-    header, values = unpack(data, "update", VERSION)
+def decode_update(data: bytes, *, max_bytes: int = MAX_BYTES) -> Update:
+    """The update that ``encode`` wrote, or a CorruptDataError; nothing larger is looked at."""
+    header, values = unpack(data, "update", VERSION, max_bytes=max_bytes)
     _check_header(header, "update", {"run_id": str, "client_id": str})
     return Update(values=values, **header)
 

@@ -5,7 +5,6 @@ ask all -> wait for answers -> screen each -> advance -> record -> stop?
 
 from __future__ import annotations
 
-import math
 import time
 import uuid
 import warnings
@@ -27,6 +26,7 @@ from fdrsvm.federated.algorithms.base import Algorithm, describe
 from fdrsvm.federated.algorithms.one_vs_rest import evaluation_request
 from fdrsvm.federated.certificate import Standing
 from fdrsvm.federated.federation import Federation, Replies
+from fdrsvm.federated.limits import Limits
 from fdrsvm.federated.messages import (
     Broadcast,
     ClientProfile,
@@ -35,6 +35,7 @@ from fdrsvm.federated.messages import (
     Values,
     encoded_size,
 )
+from fdrsvm.federated.screening import CONTRADICTION, Fault, Faults, Rules, check_form
 from fdrsvm.maths.arrays import Array, check_choice, check_count, check_non_negative, check_positive
 
 OnFault = Literal["stop", "drop"]
@@ -42,7 +43,7 @@ OnFault = Literal["stop", "drop"]
 # A better bound costs a linear program: at these rounds, and each quarter more, it is worth it.
 _FIRST_SETTLING, _SETTLING_GROWTH = 8, 1.25
 _CONTRADICTION = 1e-6
-_NEVER_NEGATIVE = ("norm_weights", "squares")
+_MISSING = "missing"
 
 
 @dataclass(frozen=True)
@@ -55,7 +56,11 @@ class Failure:
 
 
 class Transport(Protocol):
-    """Carries messages and nothing else."""
+    """Carries messages and nothing else.
+
+    One whose updates are weighted sums over clients, as secure aggregation gives them, has an
+    attribute ``gives_sums`` that is True: rules that sums do not keep are left out then.
+    """
 
     def join(self) -> Sequence[ClientProfile]:
         """The clients that take part, always in the same order."""
@@ -160,6 +165,7 @@ class _Exchange:
 
     replies: Replies
     faults: tuple[str, ...]
+    contradicting: tuple[int, ...]  # clients whose earlier answers do not count any more
     bytes_down: int
     bytes_up: int
     seconds: float  # until all answers were there
@@ -177,9 +183,15 @@ class _Loop:
     quorum: int
     deadline: float | None
     on_fault: OnFault
+    rules: Rules
 
     def exchange(
-        self, round_: int, method: str, asked: Sequence[Values], form: Mapping[str, Shape]
+        self,
+        round_: int,
+        method: str,
+        asked: Sequence[Values],
+        form: Mapping[str, Shape],
+        judge: Callable[[Replies], Faults],
     ) -> _Exchange:
         """Sends, waits, and lets through only what passes the screen."""
         broadcasts = [
@@ -189,30 +201,45 @@ class _Loop:
         start = time.perf_counter()
         answers = self.transport.exchange(broadcasts, self.deadline)
         seconds = time.perf_counter() - start
-        updates: list[Update | None] = []
-        faults: list[str] = []
-        with np.errstate(over="ignore", invalid="ignore"):
-            judged = [screen(a, b, form) for a, b in zip(answers, broadcasts, strict=True)]
-        for broadcast, answer, broken in zip(broadcasts, answers, judged, strict=True):
-            if broken is None:
-                assert isinstance(answer, Update)
-                updates.append(answer)
-                continue
-            updates.append(None)
-            faults.append(f"{broadcast.client_id}: {broken}")
-            is_missing = isinstance(answer, Failure) and answer.is_missing
-            if self.on_fault == "stop" and not is_missing:
-                raise ClientError(broadcast.client_id, round_, broken)
-        n_answers = sum(update is not None for update in updates)
+        replies, found = self._screened(answers, broadcasts, form, judge)
+        faults = tuple(f"{self.federation.client_ids[g]}: {found[g]}" for g in sorted(found))
+        for g in sorted(found):
+            if self.on_fault == "stop" and found[g].rule != _MISSING:
+                raise ClientError(self.federation.client_ids[g], round_, str(found[g]))
+        n_answers = len(replies.values)
         if n_answers < self.quorum:
-            raise QuorumError(round_, n_answers, self.quorum, tuple(faults))
+            raise QuorumError(round_, n_answers, self.quorum, faults)
         return _Exchange(
-            Replies(tuple(updates)),
-            tuple(faults),
+            replies,
+            faults,
+            tuple(g for g in sorted(found) if found[g].rule == CONTRADICTION),
             sum(encoded_size(broadcast) for broadcast in broadcasts),
-            sum(encoded_size(update) for update in updates if update is not None),
+            sum(encoded_size(update) for update in replies.updates if update is not None),
             seconds,
         )
+
+    def _screened(
+        self,
+        answers: Sequence[Update | Failure],
+        broadcasts: Sequence[Broadcast],
+        form: Mapping[str, Shape],
+        judge: Callable[[Replies], Faults],
+    ) -> tuple[Replies, Faults]:
+        """The answers that count, and why the others do not."""
+        faults: Faults = {}
+        updates: list[Update | None] = []
+        with np.errstate(over="ignore", invalid="ignore"):
+            for g, (answer, broadcast) in enumerate(zip(answers, broadcasts, strict=True)):
+                fault = _form_fault(answer, broadcast, form)
+                if fault is not None:
+                    faults[g] = fault
+                updates.append(answer if isinstance(answer, Update) and fault is None else None)
+            replies = Replies(tuple(updates))
+            judged = judge(replies) if replies.values else {}
+        if not judged:
+            return replies, faults
+        kept = (None if g in judged else update for g, update in enumerate(updates))
+        return Replies(tuple(kept)), {**faults, **judged}
 
     def round(self, state: Any, round_: int, settling: bool) -> tuple[Any, _Exchange]:
         """One round of training."""
@@ -220,70 +247,42 @@ class _Loop:
             self.algorithm.ask(self.federation, state, g) for g in range(self.federation.n_clients)
         ]
         form = self.algorithm.expects(self.federation, asked[0])
-        found = self.exchange(round_, self.method, asked, form)
+
+        def judge(replies: Replies) -> Faults:
+            return self.algorithm.judge(self.federation, state, replies, self.rules)
+
+        found = self.exchange(round_, self.method, asked, form, judge)
+        for client in found.contradicting:
+            state = self.algorithm.forget(self.federation, state, client)
         state = self.algorithm.advance(self.federation, state, found.replies)
         if settling:
             state = self.algorithm.settle(self.federation, state)
         return state, found
 
-    def evaluation(self, state: Any, point: Array, round_: int) -> tuple[Any, str | None]:
+    def evaluation(self, state: Any, point: Array, round_: int) -> tuple[Any, tuple[str, ...]]:
         """Risk and cut of the last model; a client at fault by now is named, but undoes nothing."""
         method, values, form = evaluation_request(self.federation, point)
+        asked = [values] * self.federation.n_clients
+
+        def judge(replies: Replies) -> Faults:
+            return self.algorithm.judge_evaluation(self.federation, state, replies, self.rules)
+
         try:
-            found = self.exchange(round_, method, [values] * self.federation.n_clients, form)
+            found = self.exchange(round_, method, asked, form, judge)
         except (ClientError, QuorumError) as error:
-            return state, f"the last model was not evaluated: {error}"
-        return self.algorithm.with_evaluation(self.federation, state, found.replies), None
+            return state, (f"the last model was not evaluated: {error}",)
+        for client in found.contradicting:
+            state = self.algorithm.forget(self.federation, state, client)
+        state = self.algorithm.with_evaluation(self.federation, state, found.replies)
+        return state, found.faults
 
 
-def screen(answer: Update | Failure, broadcast: Broadcast, form: Mapping[str, Shape]) -> str | None:
-    """Which rule an answer breaks, or None if it may be used."""
+def _form_fault(
+    answer: Update | Failure, broadcast: Broadcast, form: Mapping[str, Shape]
+) -> Fault | None:
     if isinstance(answer, Failure):
-        return answer.reason
-    if answer.client_id != broadcast.client_id:
-        return f"the answer is from {answer.client_id!r}"
-    if answer.run_id != broadcast.run_id:
-        return "the answer is of another run"
-    if answer.round != broadcast.round:
-        return f"the answer is of round {answer.round}, not {broadcast.round}"
-    if set(answer.values) != set(form):
-        return f"the answer holds {sorted(answer.values)}, not {sorted(form)}"
-    for name, shape in form.items():
-        array = answer.values[name]
-        if not isinstance(array, np.ndarray) or array.dtype != np.float64:
-            return f"{name} is not an array of float64"
-        if array.shape != shape and not _fits(array.shape, shape):
-            return f"{name} has shape {array.shape}, not {shape}"
-        if not _is_finite(array):
-            return f"{name} is not finite"
-    return _screen_cuts(answer.values)
-
-
-def _fits(found: tuple[int, ...], shape: Shape) -> bool:
-    return len(shape) == len(found) and all(
-        expected is None or expected == length
-        for expected, length in zip(shape, found, strict=True)
-    )
-
-
-def _is_finite(array: Array) -> bool:
-    """The square sum is the fastest look at a small array; it may overflow where no entry does."""
-    flat = array.ravel()
-    return math.isfinite(flat.dot(flat)) or bool(np.isfinite(array).all())
-
-
-def _screen_cuts(values: Values) -> str | None:
-    """Cuts must agree in number; norm weights and squares must not be negative."""
-    for name, array in values.items():
-        if name.endswith("constants"):
-            prefix = name.removesuffix("constants")
-            slopes, weights = values[prefix + "slopes"], values[prefix + "norm_weights"]
-            if not len(array) == len(slopes) == len(weights):
-                sizes = sorted({len(array), len(slopes), len(weights)})
-                return f"its cuts are {sizes} in number"
-        elif name.endswith(_NEVER_NEGATIVE) and min(array.tolist(), default=0.0) < 0.0:
-            return f"{name} has a negative entry"
-    return None
+        return Fault(_MISSING if answer.is_missing else "error", answer.reason)
+    return check_form(answer, broadcast, form)
 
 
 Callback = Callable[[RoundRecord, Array], "bool | None"]
@@ -303,6 +302,7 @@ def run_rounds(
     checkpoint: Callable[[Snapshot], None] | None = None,
     resume: Snapshot | None = None,
     run_id: str | None = None,
+    limits: Limits | None = None,
     stacklevel: int = 1,
 ) -> Result:
     """Train one model over a transport.
@@ -336,6 +336,9 @@ def run_rounds(
         Go on from there; the result has the same bits as that of an unbroken run.
     run_id : str, optional
         Made up if not given.
+    limits : Limits, optional
+        What all clients have agreed on; answers that no such data could give are faults, [limits].
+        Without it only those are that contradict themselves or the client's profile.
     stacklevel : int
         Whose line a ConvergenceWarning names: 1 is the caller's, 2 that of the caller's caller.
 
@@ -364,6 +367,7 @@ def run_rounds(
         quorum=_check_quorum(quorum, federation.n_clients),
         deadline=deadline,
         on_fault=on_fault,
+        rules=Rules(_check_limits(limits, federation), getattr(transport, "gives_sums", False)),
     )
     state, history = _first_state(loop, resume)
     reason = _stop_reason(loop, state, history, max_rounds, tol) if history else None
@@ -404,6 +408,16 @@ def _check_quorum(quorum: int | None, n_clients: int) -> int:
             "quorum", f"must be a whole number from 1 to {n_clients}", f"it is {quorum!r}"
         )
     return quorum
+
+
+def _check_limits(limits: Limits | None, federation: Federation) -> Limits | None:
+    if limits is not None and limits.features.size != federation.n_features:
+        raise InvalidInputError(
+            "limits",
+            f"must be for {federation.n_features} features",
+            f"they are for {limits.features.size}",
+        )
+    return limits
 
 
 def _first_state(loop: _Loop, resume: Snapshot | None) -> tuple[Any, tuple[RoundRecord, ...]]:
@@ -482,10 +496,9 @@ def _finish(loop: _Loop, state: Any, history: tuple[RoundRecord, ...], reason: S
     algorithm = loop.algorithm
     pending = algorithm.pending(state)
     if pending is not None:
-        state, fault = loop.evaluation(state, pending, len(history) + 1)
-        if fault is not None:
-            last = replace(history[-1], faults=(*history[-1].faults, fault))
-            history = (*history[:-1], last)
+        state, faults = loop.evaluation(state, pending, len(history) + 1)
+        last = replace(history[-1], faults=(*history[-1].faults, *faults))
+        history = (*history[:-1], last)
     state = algorithm.settle(loop.federation, state)
     standing = algorithm.standing(state)
     _check_standing(standing)

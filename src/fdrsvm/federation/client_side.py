@@ -17,7 +17,7 @@ from fdrsvm import __version__
 from fdrsvm.errors import CorruptDataError
 from fdrsvm.estimators._equal_rows import merge_equal_rows
 from fdrsvm.estimators.contract import ContractError
-from fdrsvm.federated.algorithms import OneVsRestProblem
+from fdrsvm.federated.algorithms import OneVsRestProblem, from_description
 from fdrsvm.federated.client import answer
 from fdrsvm.federated.joining import (
     Introduction,
@@ -27,8 +27,10 @@ from fdrsvm.federated.joining import (
     TellableError,
     encode_introduction,
 )
+from fdrsvm.federated.limits import Limits
 from fdrsvm.federated.messages import Broadcast, decode_broadcast, encode
 from fdrsvm.federated.problem import make_client
+from fdrsvm.federated.secure.step import SecureStep
 from fdrsvm.federation.memory_file import MemoryFile
 from fdrsvm.federation.plant import Plant
 from fdrsvm.federation.plant_data import PlantRows, read_plant
@@ -71,6 +73,7 @@ def _respond(request: Request, plant: Plant) -> Response:
         return Response(
             "introduction", plant.client_id, encode_introduction(introduce(plant, rows, task))
         )
+    _check_sum(plant, broadcast)
     stored = MemoryFile(plant.memory_folder, broadcast.run_id, _digest(plant, rows, task))
     problem = make_problem(plant, rows, task)
     with stored.locked():
@@ -88,6 +91,26 @@ def _read_request(request: Request) -> tuple[Task, Broadcast | None]:
         return task, None if request.kind == "greeting" else decode_broadcast(request.payload)
     except CorruptDataError as error:
         raise TellableError("request", "must be whole, and of this release", str(error)) from None
+
+
+def _check_sum(plant: Plant, broadcast: Broadcast) -> None:
+    """A plant that answers in sums only says so, whatever the server asks."""
+    if not plant.least_in_sum:
+        return
+    step = from_description(broadcast.algorithm)
+    if not isinstance(step, SecureStep):
+        raise TellableError(
+            "least-in-sum",
+            f"the answers of {plant.client_id!r} leave in masked sums only",
+            "the run has none; start it with secure-aggregation=true",
+        )
+    named = step.survivors if step.phase == "unmask" else step.members
+    if named and len(named) < plant.least_in_sum:
+        raise TellableError(
+            "least-in-sum",
+            f"a sum with {plant.client_id!r} must be over at least {plant.least_in_sum} plants",
+            f"this one is over {len(named)}",
+        )
 
 
 def _digest(plant: Plant, rows: PlantRows, task: Task) -> str:
@@ -119,6 +142,7 @@ def make_problem(plant: Plant, rows: PlantRows, task: Task) -> Any:
             f"must be among {list(classes)}",
             f"{len(unknown)} are not: the data changed since the client joined",
         )
+    _check_limit(plant, rows, task)
     codes = np.array([positions[label] for label in rows.labels], dtype=np.intp)[rows.codes]
     X, weights = rows.X, np.ones(len(rows.X))
     if task.merge:
@@ -136,6 +160,25 @@ def make_problem(plant: Plant, rows: PlantRows, task: Task) -> Any:
         for positive in positives
     )
     return problems[0] if len(problems) == 1 else OneVsRestProblem(problems)
+
+
+def _check_limit(plant: Plant, rows: PlantRows, task: Task) -> None:
+    """Every plant keeps to what was agreed, or does not join; the words hold no value."""
+    limits = Limits.checked(task.feature_limit or None, rows.X.shape[1])
+    outside = limits.outside(rows.X)
+    if outside.size:
+        raise TellableError(
+            f"rows of client {plant.client_id!r}",
+            f"no feature may exceed the agreed feature-limit {task.feature_limit:g} in size",
+            f"{outside.size} of {len(rows.X)} rows do, the first is row {outside[0]}",
+        )
+    box = _support(plant, rows, task.support)
+    if isinstance(box, tuple) and limits.outside(np.array(box)).size:
+        raise TellableError(
+            f"contract of client {plant.client_id!r}",
+            f"its limits must lie within the agreed feature-limit {task.feature_limit:g}",
+            "they do not",
+        )
 
 
 def _ball(plant: Plant, rows: PlantRows, task: Task) -> dict[str, Any]:

@@ -157,7 +157,7 @@ def _at(address: str, port: int) -> dict[str, Any]:
 _CLIENT_HEAD = """\
 # This plant's own settings; nothing here leaves the plant. Paths are relative to this folder.
 # Further ones: clip = true (move values to the contract's limits), epsilon and kappa (in place of
-# the run's).
+# the run's), least-in-sum = 4 (answers leave in masked sums over so many plants only).
 """
 
 _PLANT_README = """\

@@ -51,7 +51,7 @@ class MemoryFile:
         """Wait for whoever answers for this client now: a message may have been sent twice."""
         import fcntl  # plants are on Linux or macOS
 
-        self.folder.mkdir(parents=True, exist_ok=True)
+        self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)  # it may hold keys
         with (self.folder / _LOCK).open("ab") as file:
             fcntl.flock(file, fcntl.LOCK_EX)  # let go when the file is closed
             yield
@@ -78,7 +78,7 @@ class MemoryFile:
 
     def write(self, memory: Memory) -> None:
         """Keep it, and drop those of runs long past."""
-        self.folder.mkdir(parents=True, exist_ok=True)
+        self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         header, arrays = memory_to_arrays(memory)
         write_atomically(self.path, pack(_KIND, _VERSION, {**header, "data": self.digest}, arrays))
         files = sorted(self.folder.glob(f"*{_SUFFIX}"), key=_written_at, reverse=True)

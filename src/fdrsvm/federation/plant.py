@@ -9,8 +9,19 @@ from pathlib import Path
 from typing import Any
 
 from fdrsvm.errors import InvalidInputError
+from fdrsvm.maths.arrays import check_count
 
-_KEYS = ("client-id", "data", "label", "contract", "clip", "state", "epsilon", "kappa")
+_KEYS = (
+    "client-id",
+    "data",
+    "label",
+    "contract",
+    "clip",
+    "state",
+    "epsilon",
+    "kappa",
+    "least-in-sum",
+)
 _SUFFIXES = (".csv", ".parquet")
 
 
@@ -34,6 +45,9 @@ class Plant:
         Folder for what it remembers between rounds.
     epsilon, kappa : float or None
         Its own radius and label price, in place of the run's.
+    least_in_sum : int
+        Its answers leave only in masked sums over at least so many plants; 0 also lets them leave
+        in the open.
     """
 
     client_id: str
@@ -44,6 +58,7 @@ class Plant:
     state: Path
     epsilon: float | None = None
     kappa: float | None = None
+    least_in_sum: int = 0
 
     @property
     def memory_folder(self) -> Path:
@@ -79,6 +94,7 @@ def plant_from_config(node: Mapping[str, Any], run: Mapping[str, Any]) -> Plant:
         state=_path(node, "state") or data.parent / ".fdrsvm-state",
         epsilon=_number(node, "epsilon"),
         kappa=_number(node, "kappa"),
+        least_in_sum=check_count(node.get("least-in-sum", 0), "least-in-sum", least=0),
     )
 
 

@@ -14,7 +14,7 @@ import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
@@ -25,6 +25,7 @@ from fdrsvm.estimators.plain_json import encode, plain
 from fdrsvm.federated.algorithms import OneVsRest
 from fdrsvm.federated.checkpoint import CheckpointFolder
 from fdrsvm.federated.joining import Introduction, Label, Task
+from fdrsvm.federated.limits import Limits
 from fdrsvm.federated.rounds import Result, RoundRecord, Transport, run_rounds
 from fdrsvm.federation.audit import AuditLog
 from fdrsvm.federation.run_folder import (
@@ -39,6 +40,9 @@ from fdrsvm.federation.run_folder import (
 from fdrsvm.federation.settings import RunSettings
 from fdrsvm.files import write_atomically
 from fdrsvm.maths.arrays import Array
+
+if TYPE_CHECKING:
+    from fdrsvm.federated.secure.sums import SecureSum
 
 
 class GreetingTransport(Transport, Protocol):
@@ -184,21 +188,28 @@ def _train(
     method: Any = estimator._method()
     if agreement.n_models > 1:
         method = OneVsRest(method, agreement.n_models, settings.tol)
+    reach: Transport = transport
+    limits = settings.limits(len(agreement.feature_names))
+    weights, quorum = _weights(settings, introductions), settings.quorum or None
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", ConvergenceWarning)
+        if settings.secure_aggregation:
+            reach = sums = _secure_sum(transport, settings, weights, limits, audit)
+            method, weights, quorum = sums.method(method), np.ones(1), None
         result = run_rounds(
-            transport,
+            reach,
             method,
             max_rounds=settings.max_rounds,
             tol=settings.tol,
-            client_weights=_weights(settings, introductions),
-            quorum=settings.quorum or None,
+            client_weights=weights,
+            quorum=quorum,
             deadline=settings.deadline,
             on_fault=settings.on_fault,  # type: ignore[arg-type]
             callbacks=[_RoundTeller(audit, tell)],
             checkpoint=checkpoints,
             resume=resumed,
             run_id=record.run_id,
+            limits=limits,
         )
     for warning in caught:
         tell(f"warning: {warning.message}")
@@ -208,6 +219,26 @@ def _train(
         f"{result.objective:.6g}, certified gap {result.gap:.1e}; model in {folder / MODEL}"
     )
     return result
+
+
+def _secure_sum(
+    transport: GreetingTransport,
+    settings: RunSettings,
+    weights: Array,
+    limits: Limits,
+    audit: AuditLog,
+) -> SecureSum:
+    """The clients as one; an extra is needed for it."""
+    from fdrsvm.federated.secure.sums import SecureSum
+
+    return SecureSum(
+        transport,
+        weights,
+        quorum=settings.quorum or None,
+        on_fault=settings.on_fault,  # type: ignore[arg-type]
+        limits=limits,
+        listener=audit,
+    )
 
 
 def _record(folder: Path, settings: RunSettings) -> RunRecord | None:

@@ -12,7 +12,8 @@ from fdrsvm.errors import InvalidInputError
 from fdrsvm.estimators.fdrsvc import FDRSVC
 from fdrsvm.estimators.fedsvc import FedSVC
 from fdrsvm.federated.joining import Task
-from fdrsvm.maths.arrays import check_choice, check_count, check_positive
+from fdrsvm.federated.limits import Limits
+from fdrsvm.maths.arrays import check_choice, check_count, check_non_negative, check_positive
 
 _BASELINES = ("fedsgd", "fedavg", "fedprox", "feddro")
 _SUPPORTS = ("none", "unit-box", "contract")
@@ -37,6 +38,12 @@ class RunSettings:
         Seconds for a round, and for all clients to join.
     on_fault : str
         "stop" or "drop".
+    secure_aggregation : bool
+        The server sees weighted sums over the clients only; at least three must take part.
+    feature_limit : float
+        No plant's features, in the scale that training uses, may exceed this in size; 0 is no
+        limit. A plant with larger ones does not join, and answers that only larger ones could give
+        are faults. With ``support`` "unit-box" it is 1.
     output : str
         Folder for checkpoints, model, certificate and audit log, on the server's machine.
     resume : bool
@@ -52,6 +59,7 @@ class RunSettings:
     kappa: float = 1.0
     norm: str = "linf"
     support: str = "none"
+    feature_limit: float = 0.0
     worst_case: str = "exact"
     loss: str = "hinge"
     fit_intercept: bool = True
@@ -73,6 +81,7 @@ class RunSettings:
     deadline: float = 300.0
     join_deadline: float = 120.0
     on_fault: str = "stop"
+    secure_aggregation: bool = False
     output: str = "fdrsvm-run"
     resume: bool = False
     data: str = ""
@@ -102,6 +111,7 @@ class RunSettings:
         check_choice(self.support, "support", _SUPPORTS)
         check_choice(self.on_fault, "on-fault", ("stop", "drop"))
         check_choice(self.client_weights, "client-weights", ("equal", "samples"))
+        check_non_negative(self.feature_limit, "feature-limit")
         check_positive(self.deadline, "deadline")
         check_positive(self.join_deadline, "join-deadline")
         check_count(self.n_clients, "n-clients", least=0)
@@ -115,6 +125,23 @@ class RunSettings:
     def expected(self) -> tuple[str, ...]:
         """The clients by name."""
         return tuple(name.strip() for name in self.clients.split(",") if name.strip())
+
+    @property
+    def largest_feature(self) -> float:
+        """What plants and server hold features against; 0 is no limit."""
+        if self.support == "unit-box":
+            return min(self.feature_limit, 1.0) or 1.0
+        return self.feature_limit
+
+    def limits(self, n_features: int) -> Limits:
+        """What the server holds the plants' answers against."""
+        is_baseline = self.algorithm in _BASELINES
+        return Limits.checked(
+            self.largest_feature or None,
+            n_features,
+            loss="hinge" if is_baseline else self.loss,
+            worst_case="exact" if is_baseline else self.worst_case,  # type: ignore[arg-type]
+        )
 
     @property
     def output_folder(self) -> Path:
@@ -153,6 +180,7 @@ class RunSettings:
             step_decay=self.step_decay,  # type: ignore[arg-type]
             worst_case=self.worst_case,  # type: ignore[arg-type]
             loss=self.loss,
+            secure_aggregation=self.secure_aggregation,
             **shared,
         )
 
@@ -162,6 +190,7 @@ class RunSettings:
             return Task(
                 epsilon=self.penalty,
                 kappa="inf",
+                feature_limit=self.feature_limit,
                 fit_intercept=self.fit_intercept,
                 merge=False,
             )
@@ -170,6 +199,7 @@ class RunSettings:
             kappa=str(self.kappa) if math.isinf(self.kappa) else self.kappa,
             norm=self.norm,
             support=self.support,
+            feature_limit=self.largest_feature,
             worst_case=self.worst_case,
             loss=self.loss,
             fit_intercept=self.fit_intercept,

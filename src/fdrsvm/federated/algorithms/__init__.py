@@ -18,6 +18,7 @@ from fdrsvm.federated.algorithms.fedprox import FedProx
 from fdrsvm.federated.algorithms.fedsgd import FedSGD
 from fdrsvm.federated.algorithms.one_vs_rest import OneVsRest, OneVsRestProblem
 from fdrsvm.federated.algorithms.subgradient import Subgradient
+from fdrsvm.federated.secure.step import SecureStep
 
 __all__ = [
     "ADMM",
@@ -51,7 +52,10 @@ ALGORITHMS: dict[str, type[Any]] = {
         FedDROPublished,
     )
 }
-_KNOWN = {**ALGORITHMS, Evaluation.name: Evaluation, OneVsRest.name: OneVsRest}
+_KNOWN = {
+    **ALGORITHMS,
+    **{kind.name: kind for kind in (Evaluation, OneVsRest, SecureStep)},
+}
 
 
 @lru_cache(maxsize=64)

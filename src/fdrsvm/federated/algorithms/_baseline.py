@@ -12,6 +12,7 @@ from typing import TypeVar
 
 import numpy as np
 
+from fdrsvm.federated.aggregation import trimmed_mean
 from fdrsvm.federated.algorithms._ridge_evidence import (
     RidgeEvidence,
     no_evidence,
@@ -21,6 +22,7 @@ from fdrsvm.federated.algorithms._ridge_evidence import (
 from fdrsvm.federated.certificate import Standing
 from fdrsvm.federated.federation import Federation, Replies
 from fdrsvm.federated.messages import Values
+from fdrsvm.federated.screening import Faults, Rules, answers_of, judge_answers
 from fdrsvm.maths.arrays import Array
 from fdrsvm.solvers.ridge_bound import RidgeCut
 
@@ -64,6 +66,29 @@ class Baseline:
     def pending(self, state: BaselineState) -> Array | None:
         """Nothing: a last evaluation would give the worst-case risk, which is not theirs."""
         return None
+
+    def judge(
+        self, federation: Federation, state: BaselineState, replies: Replies, rules: Rules
+    ) -> Faults:
+        """Objective and cut at the model; of the vectors of local steps nothing is proved."""
+        answers = answers_of(replies.values)
+        return judge_answers(
+            federation,
+            rules.touching,
+            state.w[None],
+            answers,
+            penalties=penalties(federation),
+        )
+
+    def judge_evaluation(
+        self, federation: Federation, state: BaselineState, replies: Replies, rules: Rules
+    ) -> Faults:
+        """There is none."""
+        return {}
+
+    def forget(self, federation: Federation, state: State, client: int) -> State:
+        """Nothing of a client is kept; what was proved with its cuts cannot be taken apart."""
+        return state
 
     def with_evaluation(self, federation: Federation, state: State, replies: Replies) -> State:
         """Nothing was pending."""
@@ -111,10 +136,12 @@ def present_weights(federation: Federation, replies: Replies) -> Array:
     return np.asarray(weights / total) if total > 0.0 else weights
 
 
-def mean_vector(federation: Federation, state: BaselineState, replies: Replies) -> Array:
+def mean_vector(
+    federation: Federation, state: BaselineState, replies: Replies, trim: float
+) -> Array:
     """The mean of the models of those who answered; the old model if they have no weight."""
     weights = present_weights(federation, replies)
     if not weights.any():
         return state.w
     vectors = replies.rows("vector", np.zeros((federation.n_clients, federation.width)))
-    return np.asarray(weights @ vectors)
+    return trimmed_mean(vectors, weights, trim)

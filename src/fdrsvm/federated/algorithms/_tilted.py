@@ -12,10 +12,17 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from fdrsvm.federated.algorithms._baseline import Baseline, cuts_of, present_weights
+from fdrsvm.federated.aggregation import check_trim
+from fdrsvm.federated.algorithms._baseline import (
+    Baseline,
+    BaselineState,
+    cuts_of,
+    present_weights,
+)
 from fdrsvm.federated.algorithms._batches import check_fraction
 from fdrsvm.federated.algorithms._ridge_evidence import RidgeEvidence, observe
 from fdrsvm.federated.federation import Federation, Replies
+from fdrsvm.federated.screening import Faults, Rules
 from fdrsvm.maths.arrays import Array, check_count, check_positive
 from fdrsvm.maths.tilted_mean import tilted_mean
 from fdrsvm.solvers.ridge_bound import RidgeCut
@@ -34,6 +41,7 @@ class TiltedBaseline(Baseline):
     n_steps: int = 5
     batch_fraction: float = 0.2
     random_state: int = 0
+    trim: float = 0.0
 
     def __post_init__(self) -> None:
         check_positive(self.learning_rate, "learning_rate")
@@ -43,6 +51,13 @@ class TiltedBaseline(Baseline):
         check_count(self.n_steps, "n_steps", 1)
         check_fraction(self.batch_fraction, "batch_fraction")
         check_count(self.random_state, "random_state", 0)
+        check_trim(self.trim)
+
+    def judge(
+        self, federation: Federation, state: BaselineState, replies: Replies, rules: Rules
+    ) -> Faults:
+        """Nothing beyond the form: moments and tilted losses grow without a limit of use."""
+        return {}
 
     @property
     def beta(self) -> float:

@@ -10,7 +10,9 @@ converges for every rho > 0 and any number of clients. ADMM-SC is the paper's sa
 makes the local problems strongly convex, at the price of another optimum, that of F + tau ||w||^2.
 
 With relaxation r the w_g above is replaced by r w_g + (1 - r) w in both sums. An absent client's
-last w_g + mu_g stays in the server's sum; every fixed point is still optimal.
+last w_g + mu_g stays in the server's sum, nothing before its first; every fixed point is still
+optimal. Whoever was absent is sent that sum back and goes on from it, so that the server always
+knows mu_g, and w_g from the answer: that is what answers are held against, [limits].
 
 Each answer also holds the risk at w and the cut that the client's dual solution proves, so the gap
 to the optimum of F is certified every round; at tau > 0 it need not close.
@@ -27,13 +29,33 @@ from typing import ClassVar
 import numpy as np
 
 from fdrsvm.errors import ConvergenceWarning, InvalidInputError, UnsupportedError
+from fdrsvm.federated._kernels.rules import Solve, judge_solves
+from fdrsvm.federated.aggregation import check_trim, trimmed_mean
 from fdrsvm.federated.algorithms.subgradient import one_cut
-from fdrsvm.federated.certificate import Evidence, Standing, no_evidence, observe, settle
+from fdrsvm.federated.certificate import (
+    Evidence,
+    Standing,
+    no_evidence,
+    observe,
+    settle,
+    without_client,
+)
 from fdrsvm.federated.federation import Federation, Replies
+from fdrsvm.federated.joining import TellableError
 from fdrsvm.federated.memory import load_warm_start, store_warm_start
 from fdrsvm.federated.messages import Shape, Values
 from fdrsvm.federated.problem import ClientProblem, stack_cuts
+from fdrsvm.federated.screening import (
+    ROUNDING,
+    Faults,
+    Rules,
+    answers_of,
+    faults_of,
+    judge_round,
+)
 from fdrsvm.maths.arrays import Array, check_finite, check_non_negative, check_positive
+from fdrsvm.maths.norms import NORM_CODES
+from fdrsvm.solvers.solution import Status
 
 _IMBALANCE = 10.0  # between the residuals, before rho is changed ...
 _RHO_STEP = 2.0  # ... by this factor: Boyd et al. 2011, section 3.4.1
@@ -55,6 +77,8 @@ class ADMMState:
 
     w: Array
     vectors: Array  # w_g + mu_g, one row a client
+    rhos: Array  # with which these were made; nan before a client's first answer
+    own: Array  # w_g of the last round, one row a client; nan where the answer was lost
     step: float  # ||w - previous w||
     rho: float
     tau: float
@@ -80,7 +104,9 @@ class ADMM:
         Stop once both residuals are below their goals, [residuals], at this absolute and relative
         tolerance; 0 never does.
     solver_tol : float
-        Certified relative gap of the local solves.
+        Certified relative gap of the local solves, below 1.
+    trim : float
+        Share of the clients left out at either end of the mean, entry by entry: [trimmed].
     """
 
     name: ClassVar[str] = "admm"
@@ -91,13 +117,16 @@ class ADMM:
     balance: bool = False
     residual_tol: float = 0.0
     solver_tol: float = 1e-8
+    trim: float = 0.0
 
     def __post_init__(self) -> None:
         check_positive(self.rho, "rho")
         if self.tau is not None:
             check_non_negative(self.tau, "tau")
         check_non_negative(self.residual_tol, "residual_tol")
-        check_positive(self.solver_tol, "solver_tol")
+        if not check_positive(self.solver_tol, "solver_tol") < 1.0:
+            raise InvalidInputError("solver_tol", "must be below 1", f"it is {self.solver_tol!r}")
+        check_trim(self.trim)
         if not 0.0 < check_finite(self.relaxation, "relaxation") < 2.0:
             raise InvalidInputError(
                 "relaxation", "must lie between 0 and 2", f"it is {self.relaxation!r}"
@@ -108,6 +137,8 @@ class ADMM:
         return ADMMState(
             w=np.zeros(federation.width),
             vectors=np.ones((federation.n_clients, federation.width)),
+            rhos=np.full(federation.n_clients, np.nan),
+            own=np.zeros((federation.n_clients, federation.width)),
             step=np.inf,
             rho=self.rho,
             tau=self._tau(federation),
@@ -119,12 +150,27 @@ class ADMM:
         return 0.0 if self.tau is None else self.tau
 
     def ask(self, federation: Federation, state: ADMMState, client: int) -> Values:
-        """The model, and the penalties to use."""
-        return {
+        """The model, and the penalties to use; after a loss also what to go on from."""
+        asked = {
             "points": state.w[None],
             "rho": np.array(state.rho),
             "tau": np.array(state.tau),
         }
+        if np.isnan(state.own[client, 0]):
+            asked["dual"] = self._duals(state)[client]
+        return asked
+
+    def _duals(self, state: ADMMState) -> Array:
+        """mu_g of this round, one row a client: in units of 1/rho, and 1 at the very first."""
+        ratios = np.where(np.isnan(state.rhos), 1.0, state.rhos / state.rho)
+        return np.asarray((state.vectors - state.w) * ratios[:, None])
+
+    def _own(self, state: ADMMState, vectors: Array) -> Array:
+        """w_g, from what the clients sent."""
+        moved = vectors - self._duals(state)
+        if self.relaxation == 1.0:
+            return moved
+        return np.asarray((moved - (1.0 - self.relaxation) * state.w) / self.relaxation)
 
     def answer(
         self, problem: ClientProblem, memory: Values, asked: Values
@@ -133,13 +179,17 @@ class ADMM:
         if not problem.has_solver:
             raise UnsupportedError(f"{self.name} needs the exact hinge risk without a support")
         w, rho = asked["points"][0], float(asked["rho"])
-        mu = self._dual_ascent(problem, memory, w, rho)
+        mu = asked["dual"] if "dual" in asked else self._dual_ascent(problem, memory, w, rho)
         apart = memory["local"] - w if memory else np.zeros(problem.width)
         client = problem.penalised(rho, float(asked["tau"]))
         centre, centre_intercept = problem.split(w - mu)
         solution = client.solve_quietly(
             centre, centre_intercept, load_warm_start(memory), self.solver_tol
         )
+        if solution.status is not Status.SOLVED:
+            raise TellableError(
+                "local solve", f"must reach solver_tol = {self.solver_tol:g}", solution.status.value
+            )
         local = problem.joined(solution.w, solution.intercept)
         relaxed = local
         if self.relaxation != 1.0:
@@ -166,12 +216,15 @@ class ADMM:
     def advance(self, federation: Federation, state: ADMMState, replies: Replies) -> ADMMState:
         """The weighted mean."""
         vectors = replies.rows("vector", state.vectors)
-        w = federation.alphas @ vectors
+        rhos = np.where(replies.present, state.rho, state.rhos)
+        w = self._mean(federation, state, vectors, rhos)
         evidence = observe(federation, state.evidence, state.w, replies, newest=1.0)
         residuals = self._residuals(federation, state, replies)
         return ADMMState(
             w=w,
             vectors=vectors,
+            rhos=rhos,
+            own=np.where(replies.present[:, None], self._own(state, vectors), np.nan),
             step=float(np.linalg.norm(w - state.w)),
             rho=self._balanced(state.rho, residuals),
             tau=state.tau,
@@ -179,9 +232,65 @@ class ADMM:
             evidence=evidence,
         )
 
+    def _mean(self, federation: Federation, state: ADMMState, vectors: Array, rhos: Array) -> Array:
+        """Of all who have ever answered."""
+        alphas = federation.alphas
+        silent = np.isnan(rhos)
+        if silent.any():
+            alphas = np.where(silent, 0.0, alphas)
+            if not alphas.any():
+                return state.w
+            alphas = alphas / alphas.sum()
+        return trimmed_mean(vectors, alphas, self.trim)
+
+    def judge(
+        self, federation: Federation, state: ADMMState, replies: Replies, rules: Rules
+    ) -> Faults:
+        """Risk at the model and cut against all rounds before, and the vector against the cut."""
+        answers = answers_of(replies.values)
+        faults = judge_round(federation, rules.below, state.evidence, state.w, answers)
+        if rules.of_sums:
+            return faults
+        solve = Solve(
+            state.w,
+            float(state.rho),
+            float(state.tau),
+            float(self.relaxation),
+            float(self.solver_tol),
+            federation.n_features,
+            NORM_CODES[federation.norm],
+        )
+        clients = answers.clients
+        found = judge_solves(
+            solve,
+            self._duals(state)[clients],
+            np.array([values["vector"] for values in replies.values.values()]),
+            np.array([values["squares"] for values in replies.values.values()]),
+            state.own[clients],
+            answers.slopes,
+            answers.norm_weights,
+            ROUNDING,
+        )
+        return {**faults_of(clients, *found), **faults}
+
+    def judge_evaluation(
+        self, federation: Federation, state: ADMMState, replies: Replies, rules: Rules
+    ) -> Faults:
+        """Risk and cut at the last mean, against all rounds before."""
+        answers = answers_of(replies.values)
+        return judge_round(federation, rules.touching, state.evidence, state.w, answers)
+
+    def forget(self, federation: Federation, state: ADMMState, client: int) -> ADMMState:
+        """Back to where it started, without its cuts."""
+        vectors, rhos, own = state.vectors.copy(), state.rhos.copy(), state.own.copy()
+        vectors[client], rhos[client], own[client] = state.w + 1.0, np.nan, np.nan
+        evidence = without_client(federation, state.evidence, client)
+        return replace(state, vectors=vectors, rhos=rhos, own=own, evidence=evidence)
+
     def _residuals(self, federation: Federation, state: ADMMState, replies: Replies) -> Residuals:
         """Of the round before: only then did clients see the w that theirs went into."""
-        if not (math.isfinite(state.step) and replies.present.all()):
+        was_there = not np.isnan(state.own).any()
+        if not (math.isfinite(state.step) and was_there and replies.present.all()):
             return Residuals()
         squares = replies.rows("squares", np.empty((federation.n_clients, 3)))
         apart, local, dual = np.sqrt(federation.alphas @ squares).tolist()

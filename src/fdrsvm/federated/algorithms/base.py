@@ -18,6 +18,7 @@ from fdrsvm.federated.certificate import Standing
 from fdrsvm.federated.federation import Federation, Replies
 from fdrsvm.federated.messages import Shape, Values
 from fdrsvm.federated.problem import ClientProblem
+from fdrsvm.federated.screening import Faults, Rules
 from fdrsvm.maths.arrays import Array
 
 State = TypeVar("State")
@@ -43,8 +44,14 @@ class Algorithm(Protocol[State]):
     def expects(self, federation: Federation, asked: Values) -> Mapping[str, Shape]:
         """Name and shape of every array in an answer; None is any length."""
 
+    def judge(self, federation: Federation, state: State, replies: Replies, rules: Rules) -> Faults:
+        """Clients whose answers, right in form, no legal data could give: [limits]."""
+
     def advance(self, federation: Federation, state: State, replies: Replies) -> State:
         """The server's state after a round."""
+
+    def forget(self, federation: Federation, state: State, client: int) -> State:
+        """As if the client, which has contradicted itself, had never answered."""
 
     def model(self, state: State) -> Array:
         """The newest model."""
@@ -63,6 +70,11 @@ class Algorithm(Protocol[State]):
 
     def pending(self, state: State) -> Array | None:
         """The newest model, if its risk is not known yet."""
+
+    def judge_evaluation(
+        self, federation: Federation, state: State, replies: Replies, rules: Rules
+    ) -> Faults:
+        """``judge`` for risk and cut at the pending model."""
 
     def with_evaluation(self, federation: Federation, state: State, replies: Replies) -> State:
         """After clients gave risk and cut at the pending model, once training is over."""

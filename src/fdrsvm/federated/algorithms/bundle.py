@@ -33,12 +33,24 @@ from fdrsvm.ambiguity.cuts import Cut
 from fdrsvm.errors import InvalidInputError
 from fdrsvm.federated.certificate import Standing, cut_model, no_standing, reach_of
 from fdrsvm.federated.federation import Federation, Replies
+from fdrsvm.federated.limits import Limits
 from fdrsvm.federated.memory import load_warm_start, store_warm_start
 from fdrsvm.federated.messages import Shape, Values
 from fdrsvm.federated.problem import ClientProblem, evaluate, stack_cuts
+from fdrsvm.federated.screening import (
+    ROUNDING,
+    Fault,
+    Faults,
+    Known,
+    Rules,
+    answers_of,
+    judge_answers,
+    judge_past,
+)
 from fdrsvm.maths.arrays import Array, check_choice, check_count, check_finite
 from fdrsvm.solvers.cut_model import CutModel
 from fdrsvm.solvers.master import MasterSolution, minimise_model, project_onto_level
+from fdrsvm.solvers.solution import Solution
 
 _PROX = 10.0  # times objective / ||w||^2: the weight of the proximal term in the priced solves
 _ACTIVE = 1e-6  # a share above this makes a cut matter
@@ -47,6 +59,7 @@ _ZERO_GAP = 1e-11
 # The master is solved to this share of the gap, within limits: more would not show in the bound.
 _MASTER_SHARE, _MASTER_TOL = 1e-3, 1e-9
 _START_TOL = 1e-6
+_PRICED = 2  # points at which a client also sends what its solver proves
 _SOLVER_TOL = 1e-7
 
 
@@ -156,7 +169,7 @@ class Bundle:
         cuts: list[Cut] = []
         client = problem.penalised(prox)
         start = load_warm_start(memory)
-        for point in asked["points"][:2]:
+        for point in asked["points"][:_PRICED]:
             centre = problem.split(point + asked["price"] / prox)
             solution = client.solve_quietly(*centre, start, _SOLVER_TOL)
             start = solution.warm_start
@@ -170,7 +183,9 @@ class Bundle:
         if problem.can_start:
             client = problem.penalised(0.0)
             solution = client.solve_quietly(*problem.split(own), None, _START_TOL)
-            own = problem.joined(solution.w, solution.intercept)
+            found = problem.joined(solution.w, _clipped_intercept(problem, solution))
+            if problem.risk_of(found) <= problem.risk_of(own):  # not after a failed solve
+                own = found
             if problem.has_solver and not self._summed:
                 cuts.append(solution.cut)
         answer = _with_cuts(evaluate(problem, own[None]), cuts, problem.width)
@@ -190,6 +205,65 @@ class Bundle:
         return {**form, "own": (width,)} if n_points == 0 else form
 
     # --- server ---
+
+    def judge(
+        self, federation: Federation, state: BundleState, replies: Replies, rules: Rules
+    ) -> Faults:
+        """Risks and cuts at the points, also against all that is known of each client."""
+        n_points = state.points.shape[0]
+        most = max(n_points, 1) + min(max(n_points, 1), _PRICED)
+        faults = {
+            g: Fault("cuts", "it sends too many cuts", float(values["constants"].size), float(most))
+            for g, values in replies.values.items()
+            if values["constants"].size > most
+        }
+        kept = {g: values for g, values in replies.values.items() if g not in faults}
+        if n_points == 0:
+            return {**_judge_starts(federation, rules, kept), **faults}
+        if kept:
+            faults |= self._judge_points(federation, state, rules, state.points, kept)
+        return faults
+
+    def judge_evaluation(
+        self, federation: Federation, state: BundleState, replies: Replies, rules: Rules
+    ) -> Faults:
+        """The same at the centre."""
+        return self._judge_points(federation, state, rules, state.centre[None], replies.values)
+
+    def _judge_points(
+        self,
+        federation: Federation,
+        state: BundleState,
+        rules: Rules,
+        points: Array,
+        values: Mapping[int, Values],
+    ) -> Faults:
+        answers, bounds = answers_of(values), rules.touching
+        faults = judge_answers(federation, bounds, points, answers)
+        if self._summed:  # sums do not tell whose cuts they are
+            return faults
+        risks = np.full((federation.n_clients, len(points)), np.nan)
+        risks[answers.clients] = answers.risks
+        cuts, standing = state.cuts, state.standing
+        past = Known(cuts.owners, cuts.constants, cuts.slopes, cuts.norm_weights)
+        looked_at = np.array([standing.model, state.centre])
+        claimed = np.column_stack([standing.risks, state.centre_risks])
+        return {
+            **judge_past(federation, bounds, looked_at, claimed, answers.cuts),
+            **judge_past(federation, bounds, points, risks, past),
+            **faults,
+        }
+
+    def forget(self, federation: Federation, state: BundleState, client: int) -> BundleState:
+        """Without its cuts, and with nothing proved; its risk at the centre is asked for again."""
+        risks = state.centre_risks.copy()
+        risks[client] = np.nan
+        return replace(
+            state,
+            centre_risks=risks,
+            cuts=state.cuts.selected(state.cuts.owners != client),
+            standing=no_standing(federation),
+        )
 
     def advance(self, federation: Federation, state: BundleState, replies: Replies) -> BundleState:
         """New cuts in, old ones out, a better bound, the next points."""
@@ -360,6 +434,41 @@ class Bundle:
         state = self._with_risks(federation, state, replies)
         bound = self._lowest(federation, state, self._model(federation, cuts)).bound
         return replace(state, standing=state.standing.with_bound(bound.value, bound.radius))
+
+
+def _clipped_intercept(problem: ClientProblem, solution: Solution) -> float:
+    """Within 1 + max_n |w.x_n|, beyond which no intercept is better: [limits]."""
+    reach = 1.0 + float(np.abs(problem.exact.X @ solution.w).max())
+    return min(max(solution.intercept, -reach), reach)
+
+
+def _judge_starts(federation: Federation, rules: Rules, values: Mapping[int, Values]) -> Faults:
+    """Each client's own optimum, with risk and cut there: no worse than the model 0."""
+    faults: Faults = {}
+    for g, found in values.items():
+        answers, own = answers_of({g: found}), found["own"]
+        if rules.of_sums:  # a sum of cuts, each at another optimum
+            faults |= judge_answers(federation, rules.below, own[None][:0], answers)
+            continue
+        faults |= judge_answers(federation, rules.touching, own[None], answers)
+        if g not in faults and rules.limits is not None:
+            faults |= _judge_own(federation, rules.limits, g, own, float(answers.risks[0, 0]))
+    return faults
+
+
+def _judge_own(
+    federation: Federation, limits: Limits, client: int, own: Array, risk: float
+) -> Faults:
+    """Rules on a client's own optimum."""
+    most = limits.loss_at_zero
+    if not risk <= most * (1.0 + ROUNDING):
+        return {client: Fault("own", "its own optimum is worse than the model 0", risk, most)}
+    P = federation.n_features
+    reach = 1.0 + limits.score_ceiling(np.append(own[:P], 0.0))
+    if own.size > P and not abs(own[P]) <= reach * (1.0 + ROUNDING):
+        text = "the intercept of its own optimum exceeds what the limits on features allow"
+        return {client: Fault("own", text, abs(float(own[P])), reach)}
+    return {}
 
 
 def _towards(centre: Array, goal: Array, share: float) -> Array:

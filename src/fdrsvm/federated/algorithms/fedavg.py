@@ -21,6 +21,7 @@ from typing import ClassVar
 import numpy as np
 
 from fdrsvm.federated._kernels.local_steps import local_epochs
+from fdrsvm.federated.aggregation import check_trim
 from fdrsvm.federated.algorithms._baseline import (
     Baseline,
     BaselineState,
@@ -57,6 +58,8 @@ class FedAvg(Baseline):
         Share of a client's samples in a batch.
     random_state : int
         Seeds the order of the samples, together with the round and the client's id.
+    trim : float
+        Share of the clients left out at either end of the mean, entry by entry: [trimmed].
     """
 
     name: ClassVar[str] = "fedavg"
@@ -65,12 +68,14 @@ class FedAvg(Baseline):
     n_epochs: int = 5
     batch_fraction: float = 0.2
     random_state: int = 0
+    trim: float = 0.0
 
     def __post_init__(self) -> None:
         check_positive(self.learning_rate, "learning_rate")
         check_count(self.n_epochs, "n_epochs", 1)
         check_fraction(self.batch_fraction, "batch_fraction")
         check_count(self.random_state, "random_state", 0)
+        check_trim(self.trim)
 
     @property
     def _pull(self) -> float:
@@ -116,4 +121,5 @@ class FedAvg(Baseline):
         self, federation: Federation, state: BaselineState, replies: Replies
     ) -> BaselineState:
         """The mean of those who answered."""
-        return next_state(federation, state, mean_vector(federation, state, replies), replies)
+        w = mean_vector(federation, state, replies, self.trim)
+        return next_state(federation, state, w, replies)

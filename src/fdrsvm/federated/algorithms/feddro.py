@@ -83,6 +83,8 @@ class FedDRO(TiltedBaseline):
         Share of a client's samples in a batch.
     random_state : int
         Seeds the batches, together with the round and the client's id.
+    trim : float
+        Share of the clients left out at either end of the mean, entry by entry: [trimmed].
     """
 
     name: ClassVar[str] = "feddro"
@@ -134,7 +136,7 @@ class FedDRO(TiltedBaseline):
 
     def advance(self, federation: Federation, state: FedDROState, replies: Replies) -> FedDROState:
         """The means of those who answered."""
-        w = mean_vector(federation, state, replies)
+        w = mean_vector(federation, state, replies, self.trim)
         log_moment = log_mean(federation, replies, "log_moment")
         evidence = observe_tilted(
             federation,

@@ -61,7 +61,7 @@ class FedDROPublished(TiltedBaseline):
 
     Parameters
     ----------
-    learning_rate, temperature, momentum, n_steps, batch_fraction, random_state
+    learning_rate, temperature, momentum, n_steps, batch_fraction, random_state, trim
         As in :class:`FedDRO`.
     """
 
@@ -161,7 +161,7 @@ class FedDROPublished(TiltedBaseline):
     ) -> PublishedState:
         """The estimate z moves with every m, the model after the last step of a round."""
         if state.exchange == self.n_steps:
-            w = mean_vector(federation, state, replies)
+            w = mean_vector(federation, state, replies, self.trim)
             step = float(np.linalg.norm(w - state.w))
             return replace(state, w=w, t=state.t + 1, step=step, exchange=0)
         newest = log_mean(federation, replies, "log_moment")

@@ -22,7 +22,7 @@ class FedProx(FedAvg):
 
     Parameters
     ----------
-    learning_rate, n_epochs, batch_fraction, random_state
+    learning_rate, n_epochs, batch_fraction, random_state, trim
         As in :class:`FedAvg`.
     prox_weight : float
         mu in the FedProx paper; 0 is FedAvg, to the last bit.

@@ -15,6 +15,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
+from fdrsvm.federated.aggregation import check_trim, trimmed_mean
 from fdrsvm.federated.algorithms._baseline import (
     Baseline,
     BaselineState,
@@ -40,14 +41,18 @@ class FedSGD(Baseline):
     ----------
     learning_rate : float
         lr, the step of the first round.
+    trim : float
+        Share of the clients left out at either end of the mean, entry by entry: [trimmed].
     """
 
     name: ClassVar[str] = "fedsgd"
     state_type: ClassVar[type] = BaselineState
     learning_rate: float = 0.1
+    trim: float = 0.0
 
     def __post_init__(self) -> None:
         check_positive(self.learning_rate, "learning_rate")
+        check_trim(self.trim)
 
     def start(self, federation: Federation) -> BaselineState:
         """From w = 0."""
@@ -72,7 +77,7 @@ class FedSGD(Baseline):
     ) -> BaselineState:
         """One step along the mean subgradient of those who answered."""
         weights, P = present_weights(federation, replies), federation.n_features
-        gradient = weights @ cuts_of(federation, replies)[1]
+        gradient = trimmed_mean(cuts_of(federation, replies)[1], weights, self.trim)
         gradient[:P] += 2.0 * float(weights @ penalties(federation)) * state.w[:P]
         w = state.w - self.learning_rate / math.sqrt(state.t) * gradient
         return next_state(federation, state, w, replies)

@@ -10,7 +10,7 @@ The models know nothing of each other: each has the certificate that a run of it
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from types import GenericAlias
@@ -26,6 +26,7 @@ from fdrsvm.federated.certificate import Standing
 from fdrsvm.federated.federation import Federation, Replies
 from fdrsvm.federated.messages import ClientProfile, Shape, Values
 from fdrsvm.federated.problem import ClientProblem
+from fdrsvm.federated.screening import Faults, Rules
 from fdrsvm.maths.arrays import Array, check_non_negative
 
 States: TypeAlias = "tuple[Any, ...]"
@@ -148,6 +149,24 @@ class OneVsRest:
             (k, self.inner.expects(federation, _part(asked, k))) for k in _numbers(asked)
         )
 
+    def judge(
+        self, federation: Federation, state: States, replies: Replies, rules: Rules
+    ) -> Faults:
+        """The inner method's rules, model by model."""
+        running = [k for k, part in enumerate(state) if not self._is_done(part)]
+        return _judged(self.inner.judge, federation, state, replies, rules, running)
+
+    def judge_evaluation(
+        self, federation: Federation, state: States, replies: Replies, rules: Rules
+    ) -> Faults:
+        """The same for the pending models; the others' risks are known."""
+        pending = [k for k, part in enumerate(state) if self.inner.pending(part) is not None]
+        return _judged(self.inner.judge_evaluation, federation, state, replies, rules, pending)
+
+    def forget(self, federation: Federation, state: States, client: int) -> States:
+        """In every model: whoever is wrong in one is not believed in another."""
+        return tuple(self.inner.forget(federation, part, client) for part in state)
+
     def advance(self, federation: Federation, state: States, replies: Replies) -> States:
         """Each model by its own part of the answers."""
         return tuple(
@@ -200,6 +219,22 @@ class OneVsRest:
             else self.inner.with_evaluation(federation, part, _replies_part(replies, k))
             for k, part in enumerate(state)
         )
+
+
+def _judged(
+    judge: Callable[[Federation, Any, Replies, Rules], Faults],
+    federation: Federation,
+    state: States,
+    replies: Replies,
+    rules: Rules,
+    models: Iterable[int],
+) -> Faults:
+    """A client's first fault, with the model's number."""
+    faults: Faults = {}
+    for k in models:
+        for g, fault in judge(federation, state[k], _replies_part(replies, k), rules).items():
+            faults.setdefault(g, replace(fault, text=f"model {k}: {fault.text}"))
+    return faults
 
 
 def evaluation_request(

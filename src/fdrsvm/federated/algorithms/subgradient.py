@@ -17,10 +17,19 @@ from typing import ClassVar, Literal
 
 import numpy as np
 
-from fdrsvm.federated.certificate import Evidence, Standing, no_evidence, observe, settle
+from fdrsvm.federated.aggregation import check_trim, trimmed_mean
+from fdrsvm.federated.certificate import (
+    Evidence,
+    Standing,
+    no_evidence,
+    observe,
+    settle,
+    without_client,
+)
 from fdrsvm.federated.federation import Federation, Replies
 from fdrsvm.federated.messages import Shape, Values
 from fdrsvm.federated.problem import ClientProblem, evaluate
+from fdrsvm.federated.screening import Faults, Rules, answers_of, judge_round
 from fdrsvm.maths.arrays import Array, check_choice, check_positive
 from fdrsvm.maths.norms import dual_norm_subgradient
 
@@ -48,15 +57,19 @@ class Subgradient:
         gamma.
     step_decay : {"1/sqrt(t)", "1/t"}
         How the step shrinks with the round.
+    trim : float
+        Share of the clients left out at either end of the mean, entry by entry: [trimmed].
     """
 
     name: ClassVar[str] = "subgradient"
     state_type: ClassVar[type] = SubgradientState
     step_size: float = 1.0
     step_decay: StepDecay = "1/sqrt(t)"
+    trim: float = 0.0
 
     def __post_init__(self) -> None:
         check_positive(self.step_size, "step_size")
+        check_trim(self.trim)
         check_choice(self.step_decay, "step_decay", ("1/t", "1/sqrt(t)"))
 
     def start(self, federation: Federation) -> SubgradientState:
@@ -80,12 +93,19 @@ class Subgradient:
         """One risk and one cut."""
         return one_cut(federation)
 
+    def judge(
+        self, federation: Federation, state: SubgradientState, replies: Replies, rules: Rules
+    ) -> Faults:
+        """Risk and cut at the model, also against all rounds before."""
+        answers = answers_of(replies.values)
+        return judge_round(federation, rules.touching, state.evidence, state.w, answers)
+
     def advance(
         self, federation: Federation, state: SubgradientState, replies: Replies
     ) -> SubgradientState:
         """One step."""
         subgradients = self._subgradients(federation, state, replies)
-        mean = federation.alphas @ subgradients
+        mean = trimmed_mean(subgradients, federation.alphas, self.trim)
         shrink = state.t if self.step_decay == "1/t" else math.sqrt(state.t)
         evidence = observe(
             federation, state.evidence, state.w, replies, newest=2.0 / (state.t + 1.0)
@@ -97,6 +117,15 @@ class Subgradient:
             mean_length=float(np.linalg.norm(mean)),
             evidence=evidence,
         )
+
+    def forget(
+        self, federation: Federation, state: SubgradientState, client: int
+    ) -> SubgradientState:
+        """Without its subgradient and its cuts."""
+        subgradients = state.subgradients.copy()
+        subgradients[client] = 0.0
+        evidence = without_client(federation, state.evidence, client)
+        return replace(state, subgradients=subgradients, evidence=evidence)
 
     def _subgradients(
         self, federation: Federation, state: SubgradientState, replies: Replies
@@ -134,6 +163,12 @@ class Subgradient:
     def pending(self, state: SubgradientState) -> Array | None:
         """The newest model: clients see it in the next round only."""
         return state.w
+
+    def judge_evaluation(
+        self, federation: Federation, state: SubgradientState, replies: Replies, rules: Rules
+    ) -> Faults:
+        """As in a round."""
+        return self.judge(federation, state, replies, rules)
 
     def with_evaluation(
         self, federation: Federation, state: SubgradientState, replies: Replies

@@ -41,6 +41,8 @@ _NO_APP = {
 _MAX_LOSSES = 5
 _GRACE = 10.0
 _SHORTEST, _LONGEST = 10.0, 86_400.0  # for which a message can be fetched
+# No method's update holds more numbers than this a model and feature; the rest is room for headers.
+_MOST_NUMBERS, _HEADERS = 32, 1 << 20
 
 Listener = Callable[[Mapping[str, Any]], None]
 
@@ -379,8 +381,14 @@ class FlowerTransport:
                 if len(errand.losses) >= _MAX_LOSSES:
                     found[name] = Failure(name, _silence(errand, None), is_missing=True)
                 continue
-            found[name] = _read_answer(reply, name)
+            found[name] = _read_answer(reply, name, self._max_bytes)
         return found
+
+    @property
+    def _max_bytes(self) -> int:
+        """Of an update; larger ones are not even decoded."""
+        width = 1 + max(one.profile.n_features for one in self.introductions.values())
+        return _HEADERS + 8 * _MOST_NUMBERS * width * max(1, len(self.task.classes))
 
     def _push(self, messages: Sequence[Message]) -> list[str | None]:
         """Flower's id of each message, None where it was not taken; one request for all."""
@@ -412,14 +420,14 @@ def _message(request: Request, node_id: int, group: str, ttl: float) -> Message:
     return Message(request_to_records(request), node_id, "train", group_id=group, ttl=ttl)
 
 
-def _read_answer(reply: Message, name: str) -> Update | Failure:
+def _read_answer(reply: Message, name: str, max_bytes: int) -> Update | Failure:
     if reply.has_error():
         return Failure(name, _flower_error(reply))
     try:
         response = response_from_records(reply.content)
         if response.kind == "error":
             return Failure(name, response.reason or "it failed and gave no reason")
-        return decode_update(response.payload)
+        return decode_update(response.payload, max_bytes=max_bytes)
     except CorruptDataError as error:
         return Failure(name, str(error))
 

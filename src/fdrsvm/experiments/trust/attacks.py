@@ -1,0 +1,162 @@
+"""What one of seven clients that attacks, round after round, costs in accuracy.
+
+The attacker changes all numbers that it sends: flips their sign and makes them ten times as large,
+adds a million, or sends NaN. Our methods are run with their screen; beside them the same means
+without any, and FedAvg, of whose vectors nothing can be proved, with a plain and a trimmed mean.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from fdrsvm.errors import ConvergenceWarning
+from fdrsvm.experiments.trust.seven_clients import SevenClients, seven_clients
+from fdrsvm.federated.algorithms import ADMM, Bundle, FedAvg, Subgradient
+from fdrsvm.federated.federation import Federation, Replies
+from fdrsvm.federated.messages import Broadcast, ClientProfile, Update, Values
+from fdrsvm.federated.rounds import Failure, run_rounds
+from fdrsvm.federated.transports.in_process import InProcess
+from fdrsvm.maths.arrays import Array
+
+Attack = Callable[[Array], Array]
+ATTACKS: dict[str, Attack] = {
+    "sign flip x10": lambda array: -10.0 * array,
+    "+1e6": lambda array: array + 1e6,
+    "NaN": lambda array: np.full_like(array, np.nan),
+}
+_ATTACKER = 3
+_TRIM = 0.2  # one of seven at either end
+
+
+@dataclass(frozen=True)
+class _Defence:
+    """A method, which of its arrays the attacker changes, and whether answers are screened."""
+
+    method: Any
+    arrays: tuple[str, ...] | None = None  # all
+    screened: bool = True
+
+
+DEFENCES: dict[str, _Defence] = {
+    "bundle": _Defence(Bundle()),
+    "ADMM": _Defence(ADMM()),
+    "SM": _Defence(Subgradient()),
+    "FedAvg, trimmed mean": _Defence(FedAvg(trim=_TRIM), ("vector",)),
+    "FedAvg, plain mean": _Defence(FedAvg(), ("vector",), screened=False),
+    "ADMM, not screened": _Defence(ADMM(), ("vector",), screened=False),
+    "SM, not screened": _Defence(Subgradient(), ("slopes",), screened=False),
+}
+
+
+@dataclass(frozen=True)
+class AttackRow:
+    """Points of accuracy lost to one attack, against the same method without an attacker."""
+
+    data: str
+    defence: str
+    attack: str
+    honest: float
+    lost: float
+
+
+class _Attacked:
+    """One client lies in every answer."""
+
+    def __init__(self, inner: InProcess, attack: Attack, arrays: tuple[str, ...] | None) -> None:
+        self.inner, self.attack, self.arrays = inner, attack, arrays
+
+    def join(self) -> Sequence[ClientProfile]:
+        return self.inner.join()
+
+    def exchange(
+        self, broadcasts: Sequence[Broadcast], deadline: float | None
+    ) -> Sequence[Update | Failure]:
+        answers = list(self.inner.exchange(broadcasts, deadline))
+        own = answers[_ATTACKER]
+        if isinstance(own, Update):
+            answers[_ATTACKER] = replace(own, values=_lied(own.values, self.attack, self.arrays))
+        return answers
+
+
+def _lied(values: Values, attack: Attack, arrays: tuple[str, ...] | None) -> dict[str, Array]:
+    return {
+        name: attack(array) if arrays is None or name in arrays else array
+        for name, array in values.items()
+    }
+
+
+def attacks(
+    data: Sequence[str] = ("bcw", "banknote", "rice"),
+    defences: Sequence[str] = tuple(DEFENCES),
+    n_rounds: int = 100,
+) -> tuple[AttackRow, ...]:
+    """Every attack on every method and data set."""
+    rows = []
+    for name in data:
+        clients = seven_clients(name)
+        for defence in defences:
+            honest = clients.accuracy(_model(clients, DEFENCES[defence], None, n_rounds))
+            for attack, change in ATTACKS.items():
+                found = clients.accuracy(_model(clients, DEFENCES[defence], change, n_rounds))
+                rows.append(AttackRow(name, defence, attack, honest, honest - found))
+    return tuple(rows)
+
+
+def _model(clients: SevenClients, defence: _Defence, attack: Attack | None, n_rounds: int) -> Array:
+    if not defence.screened:
+        return _unscreened(clients, defence, attack, n_rounds)
+    problems, limits = clients.training()
+    inner = InProcess(problems)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        return run_rounds(
+            inner if attack is None else _Attacked(inner, attack, defence.arrays),
+            defence.method,
+            max_rounds=n_rounds,
+            quorum=len(problems) - 1,
+            on_fault="drop",
+            limits=limits,
+        ).newest
+
+
+def _unscreened(
+    clients: SevenClients, defence: _Defence, attack: Attack | None, n_rounds: int
+) -> Array:
+    """The rounds of a method, whatever the answers: what a loop without a screen would do."""
+    method = defence.method
+    problems, _ = clients.training()
+    federation = Federation.checked([problem.profile for problem in problems], "equal")
+    state = method.start(federation)
+    memories: list[Values] = [{}] * len(problems)
+    for _ in range(n_rounds):
+        updates = []
+        for g, problem in enumerate(problems):
+            asked = method.ask(federation, state, g)
+            if not all(np.isfinite(array).all() for array in asked.values()):
+                return np.full(federation.width, np.nan)  # the model is gone
+            memories[g], values = method.answer(problem, memories[g], asked)
+            if attack is not None and g == _ATTACKER:
+                values = _lied(values, attack, defence.arrays)
+            updates.append(Update("", 0, problem.profile.client_id, values))
+        with np.errstate(all="ignore"):
+            state = method.advance(federation, state, Replies(tuple(updates)))
+    return np.asarray(method.model(state))
+
+
+def format_attacks(rows: Sequence[AttackRow]) -> str:
+    """A Markdown table."""
+    names = list(ATTACKS)
+    lines = [
+        f"| data | method | accuracy without | {' | '.join(f'lost: {name}' for name in names)} |",
+        "|---" * (3 + len(names)) + "|",
+    ]
+    for start in range(0, len(rows), len(names)):
+        part = rows[start : start + len(names)]
+        lost = " | ".join(f"{row.lost:.1f}" for row in part)
+        lines.append(f"| {part[0].data} | {part[0].defence} | {part[0].honest:.1f} | {lost} |")
+    return "\n".join(lines) + "\n"

@@ -1,0 +1,216 @@
+"""Is an honest client ever turned away? Random legal problems, and not one rejection is allowed.
+
+Every problem draws its clients, samples, features and their scale, balls, box, loss, intercept,
+weights and method; limits are those of its data, or wider. Some answers get lost on their way, so
+that clients come back, and step sizes lead far away as well as near.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from fdrsvm.errors import ConvergenceWarning, QuorumError
+from fdrsvm.federated.algorithms import (
+    ADMM,
+    ADMMSC,
+    Bundle,
+    FedAvg,
+    FedProx,
+    FedSGD,
+    Subgradient,
+)
+from fdrsvm.federated.limits import Limits
+from fdrsvm.federated.messages import Broadcast, ClientProfile, Update
+from fdrsvm.federated.problem import ClientProblem, make_client
+from fdrsvm.federated.rounds import Failure, RoundRecord, run_rounds
+from fdrsvm.federated.transports.in_process import InProcess
+from fdrsvm.maths.arrays import Array
+from fdrsvm.maths.norms import NORMS
+
+_LOST = 0.1  # share of answers that get lost
+_KAPPAS = (0.01, 0.1, 0.5, 1.0, 3.0, np.inf)
+_EPSILONS = (0.0, 1e-4, 1e-2, 0.1, 1.0)
+
+
+@dataclass(frozen=True)
+class HonestUpdates:
+    """How many honest updates were screened, and what was held against any of them.
+
+    ``n_failed`` counts answers that are no update: the client itself reported that float64 is not
+    enough for its problem, or that its local solve did not reach its tolerance.
+    """
+
+    n_problems: int
+    n_updates: int
+    n_failed: int
+    n_rejected: int
+    rejections: tuple[str, ...]
+    by_method: Mapping[str, int]
+
+
+class _Lossy:
+    """Hands answers on, loses some, and counts the updates that arrive."""
+
+    def __init__(self, inner: InProcess, rng: np.random.Generator) -> None:
+        self.inner, self.rng = inner, rng
+        self.n_updates = self.n_failed = self.n_lost = 0
+
+    def join(self) -> Sequence[ClientProfile]:
+        return self.inner.join()
+
+    def exchange(
+        self, broadcasts: Sequence[Broadcast], deadline: float | None
+    ) -> Sequence[Update | Failure]:
+        answers = list(self.inner.exchange(broadcasts, deadline))
+        for g in np.flatnonzero(self.rng.random(len(answers)) < _LOST):
+            if g > 0:  # somebody must be there
+                answers[g] = Failure(answers[g].client_id, "lost", is_missing=True)
+        for answer in answers:
+            if isinstance(answer, Update):
+                self.n_updates += 1
+            elif answer.is_missing:
+                self.n_lost += 1
+            else:
+                self.n_failed += 1
+        return answers
+
+
+def honest_updates(n_updates: int = 100_000, seed: int = 0) -> HonestUpdates:
+    """Problems from ``seed`` on, until so many honest updates have been screened."""
+    n_problems = n_failed = n_rejected = 0
+    rejections: list[str] = []
+    by_method: Counter[str] = Counter()
+    while by_method.total() < n_updates:
+        rng = np.random.default_rng([seed, n_problems])
+        method, transport, faults = _train(rng)
+        by_method[method] += transport.n_updates
+        n_failed += transport.n_failed
+        n_wrong = len(faults) - transport.n_lost - transport.n_failed
+        n_rejected += n_wrong
+        if n_wrong:
+            rejections.extend(f"problem {n_problems}, {method}: {fault}" for fault in faults)
+        n_problems += 1
+    return HonestUpdates(
+        n_problems,
+        by_method.total(),
+        n_failed,
+        n_rejected,
+        tuple(rejections[:10]),
+        dict(sorted(by_method.items())),
+    )
+
+
+def format_honest(result: HonestUpdates) -> str:
+    """A Markdown table."""
+    lines = ["| method | honest updates | rejected |", "|---|---|---|"]
+    lines += [f"| {name} | {count} | |" for name, count in result.by_method.items()]
+    total = f"**all, {result.n_problems} problems** | **{result.n_updates}**"
+    note = "were none: the client itself said that it could not solve its problem to the tolerance"
+    lines += [f"| {total} | **{result.n_rejected}** |", "", f"{result.n_failed} answers {note}."]
+    return "\n".join([*lines, *(f"- {text}" for text in result.rejections)]) + "\n"
+
+
+def _train(rng: np.random.Generator) -> tuple[str, _Lossy, list[str]]:
+    """A short run; its method, its transport, and every fault."""
+    problems, limits, is_plain = _problems(rng)
+    method = _method(rng, problems[0], is_plain)
+    transport = _Lossy(InProcess(problems), rng)
+    faults: list[str] = []
+    records: list[RoundRecord] = []
+    n_rounds = int(rng.integers(5, 25))
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConvergenceWarning)
+            result = run_rounds(
+                transport,
+                method,
+                max_rounds=n_rounds,
+                tol=1e-7,
+                client_weights=rng.random(len(problems)) + 0.1,
+                quorum=1,
+                on_fault="drop",
+                callbacks=[lambda record, _: records.append(record)],
+                limits=limits,
+            )
+        records[-1] = result.history[-1]  # with the faults of the last evaluation
+    except QuorumError as error:  # nobody is left in a round
+        faults += error.faults
+    faults += [fault for record in records for fault in record.faults]
+    return method.name, transport, faults
+
+
+def _problems(rng: np.random.Generator) -> tuple[list[ClientProblem], Limits, bool]:
+    """Clients, their limits, and whether they have the hinge's exact risk without a box."""
+    n_features = int(rng.integers(1, 9))
+    scale = 10.0 ** rng.uniform(-2.0, 2.0, n_features if rng.random() < 0.3 else 1)
+    boxed = rng.random() < 0.3
+    loss = str(rng.choice(["hinge", "hinge", "logistic", "smooth_hinge"])) if not boxed else "hinge"
+    worst_case = "paper" if boxed and rng.random() < 0.2 else "exact"
+    samples = [_samples(rng, n_features, scale, boxed) for _ in range(int(rng.integers(1, 6)))]
+    largest = np.max([np.abs(X).max(axis=0) for X, _, _ in samples], axis=0)
+    settings: dict[str, Any] = {
+        "norm": rng.choice(NORMS),
+        "loss": loss,
+        "worst_case": worst_case,
+        "fit_intercept": bool(rng.random() < 0.5),
+    }
+    if boxed:
+        low, high = -scale * np.ones(n_features), scale * np.ones(n_features)
+        settings["support"], largest = (low, high), high
+    problems = [
+        make_client(
+            f"client {g}",
+            X,
+            y,
+            epsilon=float(rng.choice(_EPSILONS)),
+            kappa=float(rng.choice(_KAPPAS)),
+            sample_weight=mass,
+            **settings,
+        )
+        for g, (X, y, mass) in enumerate(samples)
+    ]
+    value = None if rng.random() < 0.1 else largest * float(rng.choice([1.0, 1.5]))
+    limits = Limits.checked(value, n_features, loss=loss, worst_case=worst_case)  # type: ignore[arg-type]
+    return problems, limits, loss == "hinge" and not boxed
+
+
+def _samples(
+    rng: np.random.Generator, n_features: int, scale: Array, boxed: bool
+) -> tuple[Array, Array, Array | None]:
+    n_samples = int(rng.integers(1, 31))
+    X = rng.uniform(-1.0, 1.0, (n_samples, n_features))
+    if not boxed and rng.random() < 0.5:
+        X = rng.normal(size=(n_samples, n_features)) + rng.normal() * float(rng.random() < 0.3)
+    if rng.random() < 0.3:
+        X = X[rng.integers(0, max(1, n_samples // 3), n_samples)]  # equal rows, so ties
+    y = np.where(X @ rng.normal(size=n_features) + rng.normal(size=n_samples) > 0.0, 1.0, -1.0)
+    mass = rng.random(n_samples) + 0.01 if rng.random() < 0.3 else None
+    return X * scale, y, mass
+
+
+def _method(rng: np.random.Generator, problem: ClientProblem, is_plain: bool) -> Any:
+    """Any that the clients can do; steps from small to far too large."""
+    step = float(10.0 ** rng.uniform(-3.0, 3.0))
+    rho = float(10.0 ** rng.uniform(-4.0, 1.0))
+    trim = float(rng.choice([0.0, 0.0, 0.3]))
+    methods: list[Any] = [
+        Bundle(),
+        Bundle(cuts="summed"),
+        Subgradient(step, str(rng.choice(["1/t", "1/sqrt(t)"])), trim),  # type: ignore[arg-type]
+    ]
+    if is_plain:
+        relaxation, balance = float(rng.choice([1.0, 0.6, 1.7])), bool(rng.random() < 0.3)
+        methods += [
+            ADMM(rho, relaxation=relaxation, balance=balance, trim=trim),
+            ADMM(rho, tau=rho * float(rng.random()), relaxation=relaxation),
+            ADMMSC(rho),
+        ]
+    if problem.can_start:
+        methods += [FedSGD(step, trim), FedAvg(min(step, 1.0), 2), FedProx(min(step, 1.0), 2)]
+    return methods[int(rng.integers(len(methods)))]

@@ -1,0 +1,119 @@
+"""What every client's data are agreed to keep to, and what follows for its answers: [limits].
+
+    |x_j| <= R_j for every sample of every client, in the scale that training uses
+
+No client's data need be seen for it: a unit box, the limits of a data contract, or any number that
+all plants accept. The bounds that follow hold for every transport norm, kappa and mass of samples.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from scipy import sparse
+
+from fdrsvm.ambiguity.worst_case import WORST_CASES, WorstCase
+from fdrsvm.errors import InvalidInputError
+from fdrsvm.federated.messages import ClientProfile
+from fdrsvm.maths.arrays import Array, Matrix, check_choice, check_non_negative, check_vector
+from fdrsvm.maths.losses import LOSSES, Hinge, MarginLoss
+from fdrsvm.maths.norms import dual_norm
+
+_ROUNDING = 1e-9  # a row that sits on a limit may pass it by its last digits
+
+
+@dataclass(frozen=True, eq=False)
+class Limits:
+    """What is agreed of every client's data.
+
+    Attributes
+    ----------
+    features : ndarray of shape (n_features,)
+        R: |x_j| <= features[j] at every client; infinite where nothing is agreed.
+    loss : MarginLoss
+        What the clients' risks are made of.
+    worst_case : {"exact", "paper"}
+        Which worst case the clients' cuts follow.
+    """
+
+    features: Array
+    loss: MarginLoss = field(default_factory=Hinge)
+    worst_case: WorstCase = "exact"
+
+    @classmethod
+    def checked(
+        cls,
+        value: Any,
+        n_features: int,
+        *,
+        loss: str | MarginLoss = "hinge",
+        worst_case: WorstCase = "exact",
+    ) -> Limits:
+        """From one number for all features, one a feature, "unit-box", or None: no limit at all."""
+        if isinstance(loss, str):
+            loss = LOSSES[check_choice(loss, "loss", tuple(LOSSES))]
+        check_choice(worst_case, "worst_case", WORST_CASES)
+        return cls(_check_features(value, n_features), loss, worst_case)
+
+    @cached_property
+    def are_finite(self) -> bool:
+        """Whether every feature has a limit."""
+        return bool(np.isfinite(self.features).all())
+
+    @cached_property
+    def loss_at_zero(self) -> float:
+        """The loss of the model 0: that of a margin of 0, whatever the data."""
+        return float(self.loss.value(np.zeros(1))[0])
+
+    @cached_property
+    def slopes(self) -> Array:
+        """L R_j, and L for an intercept: no entry of a cut's slope is larger."""
+        return float(self.loss.lipschitz) * np.append(self.features, 1.0)
+
+    def score_ceiling(self, model: Array) -> float:
+        """|w.x + b| is at most this for every sample: sum_j R_j |w_j| + |b|."""
+        if not self.are_finite:
+            return np.inf
+        n_features = self.features.size
+        sizes = np.abs(model)
+        return float(self.features @ sizes[:n_features] + sizes[n_features:].sum())
+
+    def risk_ceiling(self, profile: ClientProfile, model: Array) -> float:
+        """The client's worst-case risk of ``model`` is at most this.
+
+        loss(0) + L (sum_j R_j |w_j| + |b|) + floor ||w||_*, where floor is epsilon L, or 0 on a
+        box, which must lie within the limits.
+        """
+        size = dual_norm(model[: self.features.size], profile.norm)  # type: ignore[arg-type]
+        reach = float(self.loss.lipschitz) * self.score_ceiling(model)
+        return self.loss_at_zero + reach + profile.floor * size
+
+    def outside(self, X: Matrix) -> npt.NDArray[np.intp]:
+        """The rows of ``X``, dense or CSR, that do not keep to the limits."""
+        allowed = self.features * (1.0 + _ROUNDING)
+        if not sparse.issparse(X):
+            return np.flatnonzero((np.abs(X) > allowed).any(axis=1))
+        entries = X.tocoo()
+        rows, columns = entries.coords
+        return np.unique(rows[np.abs(entries.data) > allowed[columns]]).astype(np.intp)
+
+
+def _check_features(value: Any, n_features: int) -> Array:
+    if value is None:
+        return np.full(n_features, np.inf)
+    if isinstance(value, str):
+        check_choice(value, "limits", ("unit-box",))
+        return np.ones(n_features)
+    if np.ndim(value) == 0:
+        return np.full(n_features, check_non_negative(value, "limits"))
+    features = check_vector(value, "limits", n_features, "features")
+    if (features < 0.0).any():
+        column = int(np.flatnonzero(features < 0.0)[0])
+        raise InvalidInputError(
+            "limits", "must not be negative", f"entry {column} is {features[column]:g}"
+        )
+    return features

@@ -1,0 +1,278 @@
+"""What an answer must keep to before it counts: its form, and what no data could give, [limits].
+
+Form     client, run, round, names, dtype, shape, finite numbers
+Rules    what follows from the profile, from agreed limits on features, and from the client's own
+         words: a cut above a risk that the same client claims is wrong, now or in a later round
+
+What passes is what a client with some legal data could have sent, up to rounding. A fault is one
+client's: the others' answers count.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from fdrsvm.federated._kernels import rules
+from fdrsvm.federated._kernels.rules import Bounds
+from fdrsvm.federated.certificate import Evidence
+from fdrsvm.federated.federation import Federation
+from fdrsvm.federated.limits import Limits
+from fdrsvm.federated.messages import Broadcast, Shape, Update, Values
+from fdrsvm.maths.arrays import Array
+from fdrsvm.maths.losses import LOSSES
+from fdrsvm.maths.norms import NORM_CODES
+
+CONTRADICTION = "contradiction"
+
+# Up to which two ways to compute one number agree, relative to what they are summed up from.
+ROUNDING = 1e-6
+_NEVER_NEGATIVE = ("norm_weights", "squares")
+_RULES: dict[int, tuple[str, str]] = {
+    rules.NORM_WEIGHT: ("norm weight", "a cut's norm_weights entry exceeds epsilon L"),
+    rules.CONSTANT_HIGH: ("constant", "a cut's constant exceeds the loss of the model 0"),
+    rules.CONSTANT_LOW: ("constant", "a cut's constant is negative"),
+    rules.SLOPE: ("slope", "a cut's slope exceeds what the limits on features allow"),
+    rules.RISK_LOW: ("risk", "a risk is below epsilon L ||w||_*"),
+    rules.RISK_HIGH: ("risk", "a risk exceeds what the limits on features allow"),
+    rules.ABOVE: ("cut", "a cut lies above a risk of the same answer"),
+    rules.APART: ("cut", "a cut does not touch the risk where it was made"),
+    rules.VECTOR: ("vector", "the vector does not follow from the cut"),
+    rules.INTERCEPT: ("vector", "the vector's intercept does not follow from the cut"),
+    rules.SQUARES: ("squares", "a square is not that of its vector"),
+}
+
+
+@dataclass(frozen=True)
+class Fault:
+    """Which rule an answer breaks, and by how much; never a row, and never a vector."""
+
+    rule: str
+    text: str
+    value: float | None = None
+    limit: float | None = None
+
+    def __str__(self) -> str:
+        if self.value is None or self.limit is None:
+            return self.text
+        return f"{self.text}: {self.value:.3g}, limit {self.limit:.3g}"
+
+
+Faults: TypeAlias = dict[int, Fault]
+Indices: TypeAlias = npt.NDArray[np.integer[Any]]
+
+
+@dataclass(frozen=True, eq=False)
+class Rules:
+    """What answers are held against besides their form.
+
+    ``of_sums`` says that updates are weighted sums over clients, as secure aggregation gives them:
+    rules that sums do not keep are left out then.
+    """
+
+    limits: Limits | None = None
+    of_sums: bool = False
+
+    @cached_property
+    def below(self) -> Bounds:
+        """For cuts that lie below the risks and need not touch them."""
+        return self._bounds(touches=False)
+
+    @cached_property
+    def touching(self) -> Bounds:
+        """For cuts that were made at the points where the risks are."""
+        follows = self.limits is not None and self.limits.worst_case == "exact"
+        return self._bounds(touches=follows and not self.of_sums)
+
+    def _bounds(self, *, touches: bool) -> Bounds:
+        limits = self.limits
+        if limits is None:
+            return Bounds(-np.inf, np.inf, np.empty(0), False, touches, ROUNDING)
+        lowest = 0.0 if type(limits.loss) in map(type, LOSSES.values()) else -np.inf
+        return Bounds(
+            lowest, limits.loss_at_zero, limits.slopes, limits.are_finite, touches, ROUNDING
+        )
+
+
+NO_RULES = Rules()
+
+
+def check_form(answer: Update, broadcast: Broadcast, form: Mapping[str, Shape]) -> Fault | None:
+    """Whether an answer is to this broadcast, and its arrays can be read at all."""
+    if answer.client_id != broadcast.client_id:
+        return Fault("client", f"the answer is from {answer.client_id!r}")
+    if answer.run_id != broadcast.run_id:
+        return Fault("run", "the answer is of another run")
+    if answer.round != broadcast.round:
+        return Fault("round", f"the answer is of round {answer.round}, not {broadcast.round}")
+    if answer.values.keys() != form.keys():
+        return Fault("names", f"the answer holds {sorted(answer.values)}, not {sorted(form)}")
+    for name, shape in form.items():
+        array = answer.values[name]
+        if not isinstance(array, np.ndarray) or array.dtype != np.float64:
+            return Fault("dtype", f"{name} is not an array of float64")
+        if array.shape != shape and not _fits(array.shape, shape):
+            return Fault("shape", f"{name} has shape {array.shape}, not {shape}")
+        if not _is_finite(array):
+            return Fault("finite", f"{name} is not finite")
+    return _check_cuts(answer.values)
+
+
+def _fits(found: tuple[int, ...], shape: Shape) -> bool:
+    return len(shape) == len(found) and all(
+        expected is None or expected == length
+        for expected, length in zip(shape, found, strict=True)
+    )
+
+
+def _is_finite(array: Array) -> bool:
+    """The square sum is the fastest look at a small array; it may overflow where no entry does."""
+    return math.isfinite(np.vdot(array, array)) or bool(np.isfinite(array).all())
+
+
+def _check_cuts(values: Values) -> Fault | None:
+    """Cuts must agree in number; norm weights and squares must not be negative."""
+    for name, array in values.items():
+        if name.endswith("constants"):
+            prefix = name.removesuffix("constants")
+            slopes, weights = values[prefix + "slopes"], values[prefix + "norm_weights"]
+            if not len(array) == len(slopes) == len(weights):
+                sizes = sorted({len(array), len(slopes), len(weights)})
+                return Fault("cuts", f"its cuts are {sizes} in number")
+        elif name.endswith(_NEVER_NEGATIVE) and min(array.tolist(), default=0.0) < 0.0:
+            return Fault("negative", f"{name} has a negative entry")
+    return None
+
+
+@dataclass(frozen=True)
+class Answers:
+    """The risks and cuts of those who answered, one client after the other."""
+
+    clients: Indices
+    risks: Array  # one row a client, one column a point
+    starts: Indices  # where each client's cuts begin, and where the last one's end
+    constants: Array
+    slopes: Array
+    norm_weights: Array
+
+    @property
+    def cuts(self) -> Known:
+        """All of them, with their owners."""
+        owners = np.repeat(self.clients, np.diff(self.starts))
+        return Known(owners, self.constants, self.slopes, self.norm_weights)
+
+
+@dataclass(frozen=True)
+class Known:
+    """Cuts by owner; with fewer owners than cuts these begin anew. nan where none was given."""
+
+    owners: Indices
+    constants: Array
+    slopes: Array
+    norm_weights: Array
+
+
+def answers_of(values_by_client: Mapping[int, Values]) -> Answers:
+    """What some clients, at least one, said; put together."""
+    found = values_by_client.values()
+    return Answers(
+        np.array(list(values_by_client)),
+        np.concatenate([values["risks"] for values in found]).reshape(len(found), -1),
+        np.cumsum([0, *(values["constants"].size for values in found)]),
+        np.concatenate([values["constants"] for values in found]),
+        np.concatenate([values["slopes"] for values in found]),
+        np.concatenate([values["norm_weights"] for values in found]),
+    )
+
+
+def judge_answers(
+    federation: Federation,
+    bounds: Bounds,
+    points: Array,
+    answers: Answers,
+    *,
+    penalties: Array | None = None,
+) -> Faults:
+    """Rules on risks and cuts at ``points``, client by client.
+
+    With ``penalties`` the risks are those of the baselines: a mean loss plus the penalty times
+    ||w||^2, and the cuts are of the loss.
+    """
+    P, clients = federation.n_features, answers.clients
+    risks, floors = answers.risks, federation.floors[clients]
+    if penalties is not None:
+        squares = np.einsum("ij,ij->i", points[:, :P], points[:, :P])
+        risks, floors = risks - np.outer(penalties[clients], squares), np.zeros(clients.size)
+    found = rules.judge_answers(
+        points,
+        rules.sizes_of(points, P, NORM_CODES[federation.norm]),
+        risks,
+        answers.risks,
+        answers.starts,
+        answers.constants,
+        answers.slopes,
+        answers.norm_weights,
+        floors,
+        bounds,
+    )
+    return faults_of(clients, *found)
+
+
+def judge_past(
+    federation: Federation, bounds: Bounds, points: Array, risks: Array, known: Known
+) -> Faults:
+    """Clients with a cut above a risk of their own: one row a client, nan where not known."""
+    values, limits = rules.contradictions(
+        points,
+        rules.sizes_of(points, federation.n_features, NORM_CODES[federation.norm]),
+        risks,
+        known.owners,
+        known.constants,
+        known.slopes,
+        known.norm_weights,
+        bounds,
+    )
+    text = "a cut of one round lies above its risk in another: wrong answers, or data that changed"
+    return {
+        int(g): Fault(CONTRADICTION, text, float(values[g]), float(limits[g]))
+        for g in np.flatnonzero(~np.isnan(values))
+    }
+
+
+def judge_round(
+    federation: Federation, bounds: Bounds, evidence: Evidence, point: Array, answers: Answers
+) -> Faults:
+    """Risks and cuts of one round of a method that keeps all of them as ``evidence``."""
+    points, standing = point[None], evidence.standing
+    faults = judge_answers(federation, bounds, points, answers)
+    risks = np.full((federation.n_clients, 1), np.nan)
+    risks[answers.clients] = answers.risks
+    everyone = np.arange(federation.n_clients)
+    width = federation.width
+    past = Known(
+        everyone,
+        evidence.constants.ravel(),
+        evidence.slopes.reshape(-1, width),
+        evidence.norm_weights.ravel(),
+    )
+    return {
+        **judge_past(
+            federation, bounds, standing.model[None], standing.risks[:, None], answers.cuts
+        ),
+        **judge_past(federation, bounds, points, risks, past),
+        **faults,
+    }
+
+
+def faults_of(clients: Indices, codes: Indices, values: Array, limits: Array) -> Faults:
+    """What the kernels found, in words."""
+    return {
+        int(clients[k]): Fault(*_RULES[int(codes[k])], float(values[k]), float(limits[k]))
+        for k in np.flatnonzero(codes)
+    }

@@ -1,0 +1,1 @@
+"""Secure aggregation: the server sees weighted sums over all clients, and no client's answer."""
