@@ -29,7 +29,8 @@ class Part:
     """One section of the page.
 
     ``module`` has ``measure(quick: bool) -> R`` and ``to_markdown(result: R) -> str``, where R is a
-    dataclass of numbers, text, tuples, lists, dicts and such dataclasses.
+    dataclass of numbers, text, tuples, lists, dicts by text and such dataclasses. Its property
+    ``holds`` says whether it bears out what SECURITY.md claims.
     """
 
     name: str
@@ -37,14 +38,18 @@ class Part:
     module: str
 
     def measure(self, quick: bool) -> Any:
-        """The module's result; imported only now."""
+        """The module's result; it is imported only now."""
         return self._function("measure")(quick=quick)
+
+    def result(self, row: Row) -> Any:
+        """The module's result again, from what was kept."""
+        hints = get_type_hints(self._function("to_markdown"))
+        (kind,) = (hint for name, hint in hints.items() if name != "return")
+        return from_plain(kind, row.result)
 
     def to_markdown(self, row: Row) -> str:
         """The section, from what was kept."""
-        function = self._function("to_markdown")
-        (kind,) = (hint for name, hint in get_type_hints(function).items() if name != "return")
-        return str(function(from_plain(kind, row.result)))
+        return str(self._function("to_markdown")(self.result(row)))
 
     def _function(self, name: str) -> Callable[..., Any]:
         module = importlib.import_module(f"fdrsvm.experiments.trust.{self.module}")

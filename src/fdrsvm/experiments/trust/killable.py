@@ -128,7 +128,7 @@ def _parts(result: Result, transport: InProcess) -> Iterator[tuple[str, npt.NDAr
     for standing in (result.standing, *getattr(result.standing, "models", ())):
         for entry in fields(Standing):
             yield entry.name, np.asarray(getattr(standing, entry.name))
-    for name, column in history_to_arrays(result.history).items():
+    for name, column in sorted(history_to_arrays(result.history).items()):
         if not name.endswith("seconds"):
             yield name, column
     for client_id, memory in sorted(transport.memories.items()):

@@ -68,14 +68,8 @@ def _restored(hint: Any, value: Any) -> Any:
     if origin is list:
         return [_restored(inner[0], item) for item in value]
     if isinstance(origin, type) and issubclass(origin, Mapping):
-        key, item_hint = inner
-        return {_key(key, name): _restored(item_hint, item) for name, item in value.items()}
+        return {name: _restored(inner[1], item) for name, item in value.items()}
     return float(value) if hint is float else value
-
-
-def _key(hint: Any, name: str) -> Any:
-    """JSON has only text for keys."""
-    return hint(name) if hint in (int, float) else name
 
 
 def write_row(row: Row, docs: Path) -> None:
