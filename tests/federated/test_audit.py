@@ -191,6 +191,10 @@ def test_a_quorum_that_was_not_reached_is_there_with_who_was_missing(path):
     ]
 
 
+def test_a_log_that_is_not_there_has_no_events(path):
+    assert list(read_audit(path)) == []
+
+
 def test_any_other_error_is_there_by_its_kind(path):
     def fail(record, model):
         raise NumericalError(f"overflow at {SECRET}")

@@ -98,7 +98,7 @@ class _Effort:
     all_damages: int
 
 
-_FULL, _QUICK = _Effort(60, 6, 20, 5), _Effort(3, 1, 2, 1)
+_FULL, _QUICK = _Effort(60, 6, 20, 5), _Effort(1, 1, 1, 1)
 
 
 def measure(quick: bool = False) -> Kills:
@@ -130,7 +130,7 @@ class _Trials:
             self._random_trial(whole.seconds)
         for place in PLACES:
             for _ in range(effort.aimed_kills):
-                self._aimed_trial(place, n_rounds)
+                self._aimed_trial(place, n_rounds, n_bytes)
         newest, newest_same = self._damaged(effort.damages, n_rounds, all_of_them=False)
         every, every_same = self._damaged(effort.all_damages, n_rounds, all_of_them=True)
         return Method(
@@ -162,11 +162,12 @@ class _Trials:
                 self.places[where_hit(folder)] += 1
         self._finish(folder)
 
-    def _aimed_trial(self, place: str, n_rounds: int) -> None:
+    def _aimed_trial(self, place: str, n_rounds: int, n_bytes: int) -> None:
         """Killed at a place, in any round in which a run comes by there."""
         folder = next(self._folders)
         nth = int(self.rng.integers(1, n_rounds - _KEPT + 1))
-        ended = self.server.run(self.case, folder, kill_at=(place, nth))
+        middle = int(self.rng.integers(1, n_bytes // 4))  # the first files are smaller
+        ended = self.server.run(self.case, folder, kill_at=(place, nth, middle))
         assert ended.is_killed
         self.places[where_hit(folder)] += 1
         self._finish(folder)
@@ -185,7 +186,7 @@ class _Trials:
         for k in range(n_times):
             folder = next(self._folders)
             nth = int(self.rng.integers(_KEPT + 1, n_rounds))
-            self.server.run(self.case, folder, kill_at=("before a checkpoint is written", nth))
+            self.server.run(self.case, folder, kill_at=("before a checkpoint is written", nth, 0))
             damage = DAMAGES[k % len(DAMAGES)]
             files = _checkpoints(folder) if all_of_them else [_newest(folder)]
             for path in files:
