@@ -351,7 +351,7 @@ def load_once(reader: Reader, data: bytes, is_forged: bool, watch: Watch, tally:
     except FDRSVMError:
         tally.n_refused += 1
         return
-    except (Exception, RecursionError, HangError) as error:
+    except Exception as error:
         tally.errors[type(error).__name__] += 1
         return
     finally:
