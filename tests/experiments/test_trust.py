@@ -83,7 +83,7 @@ def test_results_come_back_from_rows(tmp_path):
         ["x", "y"],
         {"c": Inner("c", -0.0)},
     )
-    row = Row("outer", False, 1.5, "2025-01-01T00:00:00Z", {"cores": 2}, {}, to_plain(result))
+    row = Row("outer", False, 1.5, 0.1, "2025-01-01T00:00:00Z", {"cores": 2}, {}, to_plain(result))
     assert read_row("outer", tmp_path) is None
     write_row(row, tmp_path)
     kept = read_row("outer", tmp_path)

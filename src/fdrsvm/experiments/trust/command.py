@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import importlib
+import os
 import sys
 import time
 from collections.abc import Callable, Sequence
@@ -93,10 +94,17 @@ def run_trust(
         start = time.perf_counter()
         result = part.measure(quick)
         seconds = round(time.perf_counter() - start, 1)
-        ended = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
-        write_row(
-            Row(part.name, quick, seconds, ended, machine(), versions(), to_plain(result)), output
+        row = Row(
+            part=part.name,
+            quick=quick,
+            seconds=seconds,
+            load=round(os.getloadavg()[0], 1),
+            ended=time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
+            machine=machine(),
+            versions=versions(),
+            result=to_plain(result),
         )
+        write_row(row, output)
         tell(f"{part.title}: {seconds} s")
     return write_page(page(output), output)
 

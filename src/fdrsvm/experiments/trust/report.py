@@ -28,11 +28,12 @@ page from them.
 
 @dataclass(frozen=True)
 class Row:
-    """One part's result, and how it was measured."""
+    """One part's result, and how it was measured; ``load`` is the machine's, with other work."""
 
     part: str
     quick: bool
     seconds: float
+    load: float
     ended: str
     machine: dict[str, Any]
     versions: dict[str, str]
@@ -105,7 +106,7 @@ def _origin(row: Row) -> str:
     return (
         f"{what}{row.seconds:.0f} s, {row.ended[:10]}, with `--only {row.part}`: "
         f"{row.machine['processor']}, {row.machine['cores']} cores, {row.machine['system']}, "
-        f"Python {row.machine['python']}, {versions}."
+        f"load {row.load:.1f} at the end, Python {row.machine['python']}, {versions}."
     )
 
 
