@@ -2,6 +2,7 @@
 
 import math
 import random
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -74,6 +75,7 @@ class Outer:
     pair: tuple[int, float]
     names: list[str]
     by_name: dict[str, Inner]
+    by_pair: Mapping[tuple[str, int], bool]
 
 
 def test_results_come_back_from_rows(tmp_path):
@@ -82,6 +84,7 @@ def test_results_come_back_from_rows(tmp_path):
         (1, 2.0),
         ["x", "y"],
         {"c": Inner("c", -0.0)},
+        {("x", 1): True, ("y", 2): False},
     )
     row = Row("outer", False, 1.5, 0.1, "2025-01-01T00:00:00Z", {"cores": 2}, {}, to_plain(result))
     assert read_row("outer", tmp_path) is None

@@ -30,8 +30,8 @@ class Part:
     """One section of the page.
 
     ``module`` has ``measure(quick: bool) -> R`` and ``to_markdown(result: R) -> str``, where R is a
-    dataclass of numbers, text, tuples, lists, dicts by text and such dataclasses. Its property
-    ``holds`` says whether it bears out what SECURITY.md claims.
+    dataclass of numbers, text, tuples, lists, mappings and such dataclasses. Its property ``holds``
+    says whether it bears out what SECURITY.md claims.
     """
 
     name: str

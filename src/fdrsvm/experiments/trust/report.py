@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import types
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, fields, is_dataclass
+from dataclasses import dataclass, fields, is_dataclass
 from pathlib import Path
 from typing import Any, TypeVar, Union, get_args, get_origin, get_type_hints
 
@@ -37,12 +37,20 @@ class Row:
     ended: str
     machine: dict[str, Any]
     versions: dict[str, str]
-    result: dict[str, Any]
+    result: Any
 
 
-def to_plain(result: Any) -> dict[str, Any]:
-    """A result (a dataclass, with others inside) as plain values."""
-    return dict(plain(asdict(result), "result"))
+def to_plain(result: Any) -> Any:
+    """A result (a dataclass, with others inside) as plain values; see ``from_plain``."""
+    if is_dataclass(result):
+        return {entry.name: to_plain(getattr(result, entry.name)) for entry in fields(result)}
+    if isinstance(result, Mapping):
+        if all(isinstance(key, str) for key in result):
+            return {key: to_plain(item) for key, item in result.items()}
+        return [[to_plain(key), to_plain(item)] for key, item in result.items()]
+    if isinstance(result, (tuple, list)):
+        return [to_plain(item) for item in result]
+    return plain(result, "result")
 
 
 def from_plain(kind: type[Kind], value: Any) -> Kind:
@@ -69,7 +77,8 @@ def _restored(hint: Any, value: Any) -> Any:
     if origin is list:
         return [_restored(inner[0], item) for item in value]
     if isinstance(origin, type) and issubclass(origin, Mapping):
-        return {name: _restored(inner[1], item) for name, item in value.items()}
+        pairs = value.items() if inner[0] is str else value  # JSON has only text for keys
+        return {_restored(inner[0], key): _restored(inner[1], item) for key, item in pairs}
     return float(value) if hint is float else value
 
 
@@ -77,7 +86,7 @@ def write_row(row: Row, docs: Path) -> None:
     """Keep it; an older one of the same part is replaced."""
     path = docs / _ROWS / f"{row.part}.json"
     path.parent.mkdir(parents=True, exist_ok=True)
-    text = json.dumps(encode(plain(asdict(row), "row")), indent=1, sort_keys=True)
+    text = json.dumps(encode(to_plain(row)), indent=1)
     write_atomically(path, text.encode() + b"\n")
 
 
