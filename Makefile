@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
-.PHONY: demo test test-slow test-federation lint bench clean
+.PHONY: demo test test-slow test-federation coverage trust lint bench clean
 
 demo: .venv/.demo .venv/.kernels
 	$(BIN)/fdrsvm demo --output report
@@ -18,6 +18,18 @@ test-slow: .venv/.test .venv/.kernels
 test-federation: export OMP_NUM_THREADS = 1
 test-federation: .venv/.test .venv/.simulation .venv/.kernels
 	$(BIN)/python -m pytest -m federation tests/federation
+
+# All branches of what reads files and judges messages: the list is in pyproject.toml.
+coverage: export OMP_NUM_THREADS = 1
+coverage: .venv/.test .venv/.kernels
+	$(BIN)/python -m pytest --no-cov-on-fail --cov --cov-config=pyproject.toml \
+		tests/test_codec.py tests/test_files.py tests/test_hostile_files.py tests/federated \
+		tests/estimators/test_model_file.py tests/federation/test_plant.py
+
+# Every figure of docs/trust.md: half an hour.
+trust: export OMP_NUM_THREADS = 1
+trust: .venv/.test .venv/.kernels
+	$(BIN)/python -m fdrsvm.experiments.trust --output docs
 
 lint: .venv/.lint
 	$(BIN)/ruff check .

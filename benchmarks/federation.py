@@ -34,7 +34,7 @@ from pathlib import Path
 import numpy as np
 
 from fdrsvm.datasets import make_pump
-from fdrsvm.federation.audit import read_audit
+from fdrsvm.federated.audit import read_audit
 from fdrsvm.federation.engine import environment, node_status, supernode_arguments
 from fdrsvm.federation.founding import init
 from fdrsvm.federation.layout import ClientFolder

@@ -142,6 +142,19 @@ def test_noise_is_refused(noise, at, length):
                 unpack(altered, "update", 1)
 
 
+def test_a_character_beyond_the_first_plane_survives():
+    header = {"client": "Werk \U0001f3ed", "text": r"\ud800"}
+    assert unpack(pack("update", 1, header, {}), "update", 1).header == header
+
+
+def test_a_long_kind_or_version_is_not_repeated_in_full():
+    for fields in ({"kind": "x" * 10**6}, {"version": "x" * 10**6}):
+        envelope = {"kind": "update", "version": 1, "header": {}, "sha256": "", **fields}
+        with pytest.raises(CorruptDataError) as caught:
+            unpack(forge(envelope=json.dumps(envelope)), "update", 1)
+        assert len(str(caught.value)) < 200
+
+
 def test_another_kind_is_named():
     with pytest.raises(CorruptDataError, match="model: the content is of kind 'update'"):
         unpack(small(), "model", 1)
@@ -198,6 +211,8 @@ BAD_HEADERS = {
     "a loop": {"a": loop()},
     "too deep": {"a": nested(100_000)},
     "too long a number": {"a": 10**5000},
+    "half a character": {"a": "\ud83d"},
+    "half a character in a key": {"\udc00": 1},
 }
 
 
@@ -232,6 +247,7 @@ FORGED = {
     "infinity": forge('{"a":[-Infinity]}'),
     "infinity in digits": forge('{"a":1e999}'),
     "a long number": forge(f'{{"a":{"9" * 5000}}}'),
+    "half a character": forge(r'{"a":"\ud800"}'),
     "a header that is a list": forge("[]"),
     "a header that is text": forge('"x"'),
     "an envelope that is a list": forge(envelope="[]"),

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import reprlib
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
@@ -42,6 +43,7 @@ def pack(
     try:
         envelope["sha256"] = _digest(envelope, clean)
         text = json.dumps(envelope, sort_keys=True, separators=(",", ":"), allow_nan=False)
+        _check_whole_characters(text)
     except (TypeError, ValueError, RecursionError) as error:
         raise InvalidInputError("header", "must be plain JSON", str(error)) from None
     return bytes(safetensors.numpy.save(clean, metadata={_ENTRY: text}))
@@ -54,7 +56,8 @@ def unpack(data: bytes, kind: str, version: int, *, max_bytes: int = _MAX_BYTES)
     envelope = _read_envelope(data, kind)
     if envelope["version"] != version:
         raise CorruptDataError(
-            f"{kind}: written in format {envelope['version']!r}, this release reads {version}"
+            f"{kind}: written in format {reprlib.repr(envelope['version'])}, this release reads "
+            f"{version}"
         )
     arrays = _read_arrays(data, kind)
     header = envelope["header"]
@@ -73,6 +76,12 @@ def _check_name(name: str) -> str:
             "arrays", "names must be whole characters and not '__metadata__'", f"one is {name!r}"
         )
     return name
+
+
+def _check_whole_characters(text: str) -> None:
+    """Half a surrogate pair is legal JSON, but no file system, log or other reader takes it."""
+    if "\\ud" in text:
+        json.dumps(json.loads(text), ensure_ascii=False).encode()
 
 
 def _little_endian(name: str, array: npt.NDArray[Any]) -> npt.NDArray[Any]:
@@ -99,14 +108,14 @@ def _read_envelope(data: bytes, kind: str) -> dict[str, Any]:
         length = int.from_bytes(data[:8], "little")
         if length > len(data):
             raise ValueError("it is cut short")
-        table = json.loads(data[8 : 8 + length])
+        table = json.loads(data[8 : 8 + length].decode())
         envelope = json.loads(table["__metadata__"][_ENTRY])
         found = envelope["kind"]
         complete = {"kind", "version", "header", "sha256"} == set(envelope)
     except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise CorruptDataError(f"{kind}: not a file of this package ({error})") from None
     if not complete or found != kind:
-        raise CorruptDataError(f"{kind}: the content is of kind {found!r}")
+        raise CorruptDataError(f"{kind}: the content is of kind {reprlib.repr(found)}")
     return dict(envelope)
 
 

@@ -7,7 +7,7 @@ import socket
 import threading
 import time
 
-from fdrsvm.federation.audit import read_audit
+from fdrsvm.federated.audit import read_audit
 from fdrsvm.federation.founding import init
 from fdrsvm.federation.processes import _descendants, read_list
 from fdrsvm.federation.runs import run

@@ -10,7 +10,7 @@ import time
 import pytest
 
 from fdrsvm import FDRSVC
-from fdrsvm.federation.audit import read_audit
+from fdrsvm.federated.audit import read_audit
 from fdrsvm.federation.founding import init
 from fdrsvm.federation.processes import start, stop
 from tests.federation.cases import fingerprint, in_process, write_plants

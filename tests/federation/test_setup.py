@@ -18,9 +18,9 @@ import pytest
 
 from fdrsvm import FDRSVMError, InvalidInputError
 from fdrsvm.cli import main
+from fdrsvm.federated.audit import AuditLog, read_audit
 from fdrsvm.federation import engine, processes, runs
 from fdrsvm.federation.app_folder import toml_value
-from fdrsvm.federation.audit import AuditLog, read_audit
 from fdrsvm.federation.engine import (
     check_server,
     environment,

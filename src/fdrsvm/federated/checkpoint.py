@@ -75,7 +75,7 @@ class CheckpointFolder:
         """The newest whole checkpoint (of a run), or None; damaged ones are passed over."""
         for path in self._newest_first():
             try:
-                snapshot, memories = _read_snapshot(read_capped(path, _MAX_BYTES))
+                snapshot, memories = read_checkpoint(path)
             except CorruptDataError:
                 continue
             if run_id is not None and snapshot.run_id != run_id:
@@ -99,7 +99,18 @@ class CheckpointFolder:
 
     def _newest_first(self) -> Iterator[Path]:
         found = [path for path in self.folder.iterdir() if _NAME.fullmatch(path.name)]
-        yield from sorted(found, reverse=True)
+        yield from (path for path in sorted(found, reverse=True) if path.is_file())
+
+
+def read_checkpoint(path: PathLike) -> tuple[Snapshot, dict[str, Memory]]:
+    """One file: the run as it was, and the clients' memories if they were stored with it.
+
+    Raises
+    ------
+    CorruptDataError
+        If the file was cut or altered, or is not what a CheckpointFolder writes.
+    """
+    return _read_snapshot(read_capped(path, _MAX_BYTES))
 
 
 def _snapshot_bytes(snapshot: Snapshot, memories: dict[str, Memory]) -> bytes:
@@ -123,11 +134,16 @@ def _snapshot_bytes(snapshot: Snapshot, memories: dict[str, Memory]) -> bytes:
 
 
 def _read_snapshot(data: bytes) -> tuple[Snapshot, dict[str, Memory]]:
-    header, stored = unpack(data, _KIND, _VERSION, max_bytes=_MAX_BYTES)
+    packed = unpack(data, _KIND, _VERSION, max_bytes=_MAX_BYTES)
     try:
-        return _build_snapshot(Packed(header, stored))
-    except (KeyError, TypeError, ValueError, IndexError) as error:
+        snapshot, memories = _build_snapshot(packed)
+        # Catches what was built without complaint: other types, spare fields, rounds left out.
+        is_ours = _snapshot_bytes(snapshot, memories) == data
+    except (KeyError, TypeError, ValueError, IndexError, AttributeError) as error:
         raise CorruptDataError(f"{_KIND}: its content does not fit together ({error})") from None
+    if not is_ours or len(snapshot.history) != snapshot.round:
+        raise CorruptDataError(f"{_KIND}: its content is not what this package writes")
+    return snapshot, memories
 
 
 def _build_snapshot(packed: Packed) -> tuple[Snapshot, dict[str, Memory]]:
@@ -139,10 +155,10 @@ def _build_snapshot(packed: Packed) -> tuple[Snapshot, dict[str, Memory]]:
         for k, (client_id, entry) in enumerate(sorted(header["clients"].items()))
     }
     snapshot = Snapshot(
-        run_id=header["run_id"],
-        algorithm=header["algorithm"],
-        federation=header["federation"],
-        round=header["round"],
+        run_id=str(header["run_id"]),
+        algorithm=str(header["algorithm"]),
+        federation=str(header["federation"]),
+        round=int(header["round"]),
         state=state_from_arrays(algorithm.state_type, _taken_from(stored, "state")),
         history=history,
     )

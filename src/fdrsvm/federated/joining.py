@@ -66,7 +66,7 @@ class Task:
             if set(content) != known:
                 raise ValueError(f"see {sorted(set(content) ^ known)}")
             return cls(**{**content, "classes": tuple(content["classes"])})
-        except (ValueError, TypeError, KeyError) as error:
+        except (ValueError, TypeError, KeyError, RecursionError) as error:
             raise CorruptDataError(f"task: of another release ({error})") from None
 
 
@@ -160,8 +160,8 @@ def _check_introduction(introduction: Introduction, header: Mapping[str, Any]) -
         and introduction.n_rows >= profile.n_samples
         and len(introduction.labels) >= 1
         and all(type(label) in (str, int) for label in introduction.labels)
-        and len(set(introduction.feature_names)) == profile.n_features
         and all(type(name) is str and name for name in introduction.feature_names)
+        and len(set(introduction.feature_names)) == profile.n_features
         and type(introduction.contract) is str
         and type(introduction.release) is str
     )

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import fields, is_dataclass
+from functools import cache
 from itertools import count, takewhile
 from typing import Any, TypeVar, get_args, get_origin, get_type_hints
 
@@ -56,7 +57,7 @@ def state_from_arrays(kind: type[State], stored: Mapping[str, Any], prefix: str 
     if get_origin(kind) is tuple:
         return _states_from_arrays(get_args(kind)[0], stored, prefix)  # type: ignore[return-value]
     values = {}
-    for name, hint in get_type_hints(kind).items():
+    for name, hint in _hints(kind).items():  # type: ignore[arg-type]
         path = prefix + name
         if isinstance(hint, type) and is_dataclass(hint):
             values[name] = state_from_arrays(hint, stored, f"{path}.")
@@ -66,6 +67,12 @@ def state_from_arrays(kind: type[State], stored: Mapping[str, Any], prefix: str 
         array = stored[path]
         values[name] = array.item() if hint in (int, float, bool) else array
     return kind(**values)
+
+
+@cache
+def _hints(kind: Any) -> dict[str, Any]:
+    """Of a state's fields: read once, so that nothing is evaluated while a file is."""
+    return get_type_hints(kind)
 
 
 def _states_from_arrays(
@@ -97,7 +104,7 @@ def history_from_arrays(
     return tuple(
         RoundRecord(
             **{name: stored[name][k].item() for name in _COLUMNS},
-            faults=tuple(faults[k]),
+            faults=tuple(str(fault) for fault in faults[k]),
             residuals={name.removeprefix(_RESIDUAL): stored[name][k].item() for name in names},
         )
         for k in range(len(faults))
@@ -114,8 +121,8 @@ def memory_to_arrays(memory: Memory) -> tuple[dict[str, Any], Stored]:
 
 def memory_from_arrays(header: Mapping[str, Any], stored: Mapping[str, Any]) -> Memory:
     """The memory that ``memory_to_arrays`` took apart."""
-    past = tuple((round_, _under(stored, f"{k}/")) for k, round_ in enumerate(header["past"]))
-    return Memory(header["run_id"], _under(stored, "now/"), past)
+    past = tuple((int(round_), _under(stored, f"{k}/")) for k, round_ in enumerate(header["past"]))
+    return Memory(str(header["run_id"]), _under(stored, "now/"), past)
 
 
 def _under(stored: Mapping[str, Any], prefix: str) -> Stored:

@@ -64,9 +64,11 @@ class MemoryFile:
             return NO_MEMORY
         header, arrays = unpack(data, _KIND, _VERSION, max_bytes=_MAX_BYTES)
         try:
-            digest, memory = header["data"], memory_from_arrays(header, arrays)
+            digest, memory = str(header["data"]), memory_from_arrays(header, arrays)
         except (KeyError, TypeError, ValueError) as error:
             raise CorruptDataError(f"{_KIND}: does not fit together ({error})") from None
+        if _memory_bytes(memory, digest) != data:
+            raise CorruptDataError(f"{_KIND}: its content is not what this package writes")
         if digest != self.digest:
             raise TellableError(
                 "data",
@@ -79,11 +81,15 @@ class MemoryFile:
     def write(self, memory: Memory) -> None:
         """Keep it, and drop those of runs long past."""
         self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        header, arrays = memory_to_arrays(memory)
-        write_atomically(self.path, pack(_KIND, _VERSION, {**header, "data": self.digest}, arrays))
+        write_atomically(self.path, _memory_bytes(memory, self.digest))
         files = sorted(self.folder.glob(f"*{_SUFFIX}"), key=_written_at, reverse=True)
         for old in files[_KEPT_RUNS:]:
             old.unlink(missing_ok=True)
+
+
+def _memory_bytes(memory: Memory, digest: str) -> bytes:
+    header, arrays = memory_to_arrays(memory)
+    return pack(_KIND, _VERSION, {**header, "data": digest}, arrays)
 
 
 def _written_at(path: Path) -> float:

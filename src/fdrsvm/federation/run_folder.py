@@ -48,7 +48,7 @@ class RunRecord:
             content = json.loads(read_capped(folder / RECORD, _MAX_BYTES))
         except FileNotFoundError:
             return None
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             raise CorruptDataError(f"{folder / RECORD}: {error}") from None
         try:
             settings = decode(content["settings"], "settings")

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from fdrsvm.errors import FDRSVMError
+from fdrsvm.federated.audit import read_audit
 from fdrsvm.federation.app_folder import app_config
-from fdrsvm.federation.audit import read_audit
 from fdrsvm.federation.engine import run_status, start_run, stop_run
 from fdrsvm.federation.layout import ServerFolder
 from fdrsvm.federation.run_folder import AUDIT, check_output, claimed
@@ -139,7 +139,8 @@ def _tell_event(event: Mapping[str, Any], tell: Callable[[str], None]) -> None:
         where = f", round {event['round']}" if "round" in event else ""
         tell(f"{event['client']}{where}: {event['reason']}")
     elif kind == "round":
+        objective, gap = float(event["objective"]), float(event["gap"])  # infinite as text
         tell(
-            f"round {event['round']}: worst-case risk {event['objective']:.6g}, certified gap "
-            f"{event['gap']:.1e}, {event['n_answers']} answers, {event['seconds']:.1f} s"
+            f"round {event['round']}: worst-case risk {objective:.6g}, certified gap {gap:.1e}, "
+            f"{event['n_answers']} answers, {event['seconds']:.1f} s"
         )

@@ -12,7 +12,7 @@ import platform
 import uuid
 import warnings
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -23,11 +23,11 @@ from fdrsvm.errors import ClientError, ConvergenceWarning, FDRSVMError, InvalidI
 from fdrsvm.estimators.contract import check_all_clients
 from fdrsvm.estimators.plain_json import encode, plain
 from fdrsvm.federated.algorithms import OneVsRest
+from fdrsvm.federated.audit import AuditLog, round_event
 from fdrsvm.federated.checkpoint import CheckpointFolder
 from fdrsvm.federated.joining import Introduction, Label, Task
 from fdrsvm.federated.limits import Limits
 from fdrsvm.federated.rounds import Result, RoundRecord, Transport, run_rounds
-from fdrsvm.federation.audit import AuditLog
 from fdrsvm.federation.run_folder import (
     AUDIT,
     CERTIFICATE,
@@ -278,13 +278,7 @@ class _RoundTeller:
         self.tell = tell
 
     def __call__(self, record: RoundRecord, model: Array) -> None:
-        self.audit(
-            {
-                "event": "round",
-                **{name: value for name, value in asdict(record).items() if name != "residuals"},
-                "sha256_model": hashlib.sha256(model.astype("<f8").tobytes()).hexdigest(),
-            }
-        )
+        self.audit(round_event(record, model))
         faults = f", faults: {'; '.join(record.faults)}" if record.faults else ""
         self.tell(
             f"round {record.round}: worst-case risk {record.objective:.6g}, certified gap "

@@ -8,8 +8,8 @@ from flwr.app import Context
 from flwr.serverapp import Grid, ServerApp
 
 from fdrsvm import __version__
+from fdrsvm.federated.audit import AuditLog
 from fdrsvm.federated.transports.flower import FlowerTransport
-from fdrsvm.federation.audit import AuditLog
 from fdrsvm.federation.server_side import read_settings, train
 
 app = ServerApp()

@@ -7,18 +7,16 @@ from __future__ import annotations
 
 import json
 import os
-import platform
 import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
-from fdrsvm import __version__
 from fdrsvm.datasets.pump import SEVERITIES
 from fdrsvm.errors import InvalidInputError
 from fdrsvm.experiments.drawing import save_figures
+from fdrsvm.experiments.provenance import machine, versions
 from fdrsvm.experiments.reproduction import tables
 from fdrsvm.experiments.reproduction.figures import draw_figures
 from fdrsvm.experiments.reproduction.industrial_study import IndustrialStudy, JoiningStudy
@@ -40,7 +38,6 @@ PROTOCOL_CHOICES = (*PROTOCOLS, "both")
 
 _QUICK_SETS = ("mammographic", "parkinsons", "ukm")
 _QUICK_SETTINGS = ("nominal", "noisy-labels")
-_LIBRARIES = ("numpy", "scipy", "scikit-learn", "numba", "clarabel", "matplotlib")
 _ROWS, _RUNS = "rows", "run.json"
 
 
@@ -159,8 +156,8 @@ def _run_and_record(study: Study, options: Options, folder: Path, command: str) 
             "seconds": round(after.elapsed - before.elapsed, 1),
             "cpu_seconds": round(sum(after[:4]) - sum(before[:4]), 1),
             "ended": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
-            "machine": _machine(),
-            "versions": _versions(),
+            "machine": machine(),
+            "versions": versions(),
         }
         runs = _recorded(folder)
         runs[study.file] = [*runs.get(study.file, []), entry]
@@ -170,35 +167,6 @@ def _run_and_record(study: Study, options: Options, folder: Path, command: str) 
 def _recorded(folder: Path) -> dict[str, Any]:
     path = folder / _RUNS
     return dict(json.loads(path.read_bytes())) if path.exists() else {}
-
-
-def _machine() -> dict[str, Any]:
-    return {
-        "system": platform.system(),
-        "processor": _processor(),
-        "cores": os.cpu_count(),
-        "python": platform.python_version(),
-    }
-
-
-def _processor() -> str:
-    """Its name where Linux tells it, else what Python knows."""
-    try:
-        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
-    except OSError:
-        return platform.processor() or platform.machine()
-    names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
-    return names[0] if names else platform.machine()
-
-
-def _versions() -> dict[str, str]:
-    found = {"fdrsvm": __version__}
-    for library in _LIBRARIES:
-        try:
-            found[library] = version(library)
-        except PackageNotFoundError:
-            found[library] = "absent"
-    return found
 
 
 def render(folder: Path) -> Path:

@@ -1,0 +1,5 @@
+"""``python -m fdrsvm.experiments.trust``."""
+
+from fdrsvm.experiments.trust.command import main
+
+main()
