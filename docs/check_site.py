@@ -1,9 +1,9 @@
-"""Finds what is wrong with a built site: broken links, and anything loaded from elsewhere.
+"""Finds what is wrong with a built site: broken links, what is loaded from elsewhere, lost stars.
 
     python docs/check_site.py site
 
 A link to another site is fine, a font, script, style or picture from one is not: the site must be
-whole without a network.
+whole without a network. Two ||w||_* in a paragraph of Markdown are read as emphasis.
 """
 
 from __future__ import annotations
@@ -27,6 +27,8 @@ class Page(HTMLParser):
     ids: set[str] = field(default_factory=set)
     links: list[str] = field(default_factory=list)
     loaded: list[str] = field(default_factory=list)
+    emphasised: list[str] = field(default_factory=list)
+    _in_emphasis: bool = False
 
     def __post_init__(self) -> None:
         super().__init__()
@@ -35,6 +37,7 @@ class Page(HTMLParser):
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         """Called by the parser."""
         given = {name: value or "" for name, value in attrs}
+        self._in_emphasis = self._in_emphasis or tag == "em"
         if "id" in given:
             self.ids.add(given["id"])
         if tag == "a" and "href" in given:
@@ -46,6 +49,15 @@ class Page(HTMLParser):
                 self.loaded.append(given[name])
         self.loaded += [part.split()[0] for part in given.get("srcset", "").split(",") if part]
         self.loaded += _FROM_CSS.findall(given.get("style", ""))
+
+    def handle_endtag(self, tag: str) -> None:
+        """Called by the parser."""
+        self._in_emphasis = self._in_emphasis and tag != "em"
+
+    def handle_data(self, data: str) -> None:
+        """Called by the parser."""
+        if self._in_emphasis:
+            self.emphasised.append(data)
 
 
 def faults(site: Path) -> list[str]:
@@ -63,7 +75,7 @@ def faults(site: Path) -> list[str]:
 
 
 def _page_faults(path: Path, page: Page, pages: dict[Path, Page]) -> list[str]:
-    found = []
+    found = [f"emphasis: {text!r}; escape the star" for text in page.emphasised if "||" in text]
     for target in page.loaded:
         if _is_elsewhere(target):
             found.append(f"loads {target}")

@@ -41,7 +41,7 @@ autodoc_member_order = "bysource"
 autodoc_typehints = "none"  # the docstrings say it in words
 autosummary_generate = False
 napoleon_google_docstring = False
-napoleon_use_ivar = True
+napoleon_custom_sections = [("Attributes", "params_style")]
 napoleon_use_rtype = False
 
 sphinx_gallery_conf = {

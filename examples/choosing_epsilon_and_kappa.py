@@ -19,7 +19,7 @@ from fdrsvm import FDRSVC, FDRSVCCV
 from fdrsvm.datasets import make_pump
 from fdrsvm.evaluation import RobustnessDisplay
 
-EPSILONS, KAPPAS = (0.001, 0.01, 0.05, 0.2), (0.1, 0.5, 1.0)
+EPSILONS, KAPPAS = (0.0001, 0.001, 0.01, 0.1), (0.1, 0.5, 1.0)
 
 pump = make_pump("noisy-labels", random_state=0)
 X, y, plants = pump.X_normalised, pump.y, pump.clients

@@ -46,16 +46,17 @@ for g, size in enumerate(pump.client_severities):
     own, joined, _ = scores(known)
     on_own.append((own[g], joined))
 
+print(f"{'':<8}{'rows':>6}{'alone':>8}{'joined':>8}{'gain':>8}{'on its own leak':>18}")
 for g, name in enumerate(names):
     n = np.count_nonzero(plants == g)
-    all_gain, own_gain = in_federation - own_alone[g], on_own[g][1] - on_own[g][0]
+    gain, own_gain = in_federation - own_alone[g], on_own[g][1] - on_own[g][0]
     print(
-        f"{name} ({n:3} rows): all leaks {own_alone[g]:.3f} alone, {in_federation:.3f} joined "
-        f"({100 * all_gain:+5.1f} points); its own leak {100 * own_gain:+5.1f} points"
+        f"{name:<8}{n:>6}{own_alone[g]:>8.3f}{in_federation:>8.3f}"
+        f"{100 * gain:>+8.1f}{100 * own_gain:>+18.1f}"
     )
 better = sum(in_federation > score for score in own_alone)
-print(f"on all leaks joining pays for {better} of {len(names)} plants")
-print(f"a model of all rows pooled: {100 * (in_pool - in_federation):+.1f} points against joining")
+print(f"F-1 on leaks of all sizes: joining pays for {better} of {len(names)} plants")
+print(f"all rows pooled: {100 * (in_pool - in_federation):+.1f} points against joining")
 
 # %%
 # A plant that knows a leak well may lose on that very leak, and gain on those that it has never

@@ -12,15 +12,15 @@ import numpy as np
 
 from fdrsvm import DRSVC, worst_case_distribution, worst_case_risk
 
-EPSILON = 0.04
+EPSILON, KAPPA, N = 0.12, 0.5, 24
 COLOURS = {1: "#b3541e", -1: "#1f5f8b"}
 
 rng = np.random.default_rng(3)
-centres = np.where(rng.random(40)[:, None] < 0.5, [0.3, 0.6], [0.7, 0.4])
-X = np.clip(centres + 0.11 * rng.normal(size=(40, 2)), 0.0, 1.0)
+centres = np.where(rng.random(N)[:, None] < 0.5, [0.3, 0.6], [0.7, 0.4])
+X = np.clip(centres + 0.11 * rng.normal(size=(N, 2)), 0.0, 1.0)
 y = np.where(centres[:, 0] > 0.5, 1, -1)
 
-model = DRSVC(epsilon=EPSILON, kappa=0.6, norm="l2", support="unit-box").fit(X, y)
+model = DRSVC(epsilon=EPSILON, kappa=KAPPA, norm="l2", support="unit-box").fit(X, y)
 w, b = model.coef_[0], float(model.intercept_[0])
 plain = worst_case_risk(w, X, y, intercept=b, epsilon=0.0).value
 print(f"mean loss of the model on the rows as they are: {plain:.3f}")
@@ -28,8 +28,8 @@ print(f"mean loss of the model on the rows as they are: {plain:.3f}")
 # %%
 # The norms differ in what a move costs. With ``linf`` all features move at the price of one, so
 # the adversary moves along both; with ``l1`` every bit is paid for, and it moves along the
-# feature that counts most. The upper row lets it flip labels for 0.6 each, the lower one does
-# not.
+# feature that counts most. In the upper row labels may be flipped at the price ``kappa``, in the
+# lower one not.
 
 
 def draw(ax, norm, kappa):
@@ -44,8 +44,9 @@ def draw(ax, norm, kappa):
         mine = (worst.labels == sign) & (moved | flipped)
         size, ring = 3000.0 * worst.weights[mine], {"facecolors": "none", "linewidths": 1.5}
         ax.scatter(*worst.points[mine].T, s=size, edgecolors=colour, **ring)
-    for a, c in zip(start[moved], worst.points[moved], strict=True):
-        ax.annotate("", c, a, arrowprops={"arrowstyle": "->", "color": "0.3"})
+    for a, c, mass in zip(start[moved], worst.points[moved], worst.weights[moved], strict=True):
+        arrow = {"arrowstyle": "->", "color": "0.3", "alpha": min(1.0, 0.1 + mass * len(X))}
+        ax.annotate("", c, a, arrowprops=arrow)
     edge = np.array([-0.02, 1.02])
     for level, style in ((0.0, "solid"), (1.0, "dotted"), (-1.0, "dotted")):
         ax.plot(edge, (level - b - w[0] * edge) / w[1], color="0.2", linestyle=style, lw=0.9)
@@ -62,7 +63,7 @@ def draw(ax, norm, kappa):
 figure, axes = plt.subplots(
     2, 3, figsize=(9.0, 6.4), sharex=True, sharey=True, layout="constrained"
 )
-for row, kappa in zip(axes, (0.6, np.inf), strict=True):
+for row, kappa in zip(axes, (KAPPA, np.inf), strict=True):
     for ax, norm in zip(row, ("l1", "l2", "linf"), strict=True):
         draw(ax, norm, kappa)
 figure.supxlabel("feature 1")
@@ -72,4 +73,6 @@ plt.show()
 # %%
 # Dots are the rows. Rings are the atoms of the worst distribution that differ from them, as large
 # as their mass and in the colour of their label; the solid line is the model, the dotted lines
-# its margins. Few rows are touched: those whose loss rises most for what it costs.
+# its margins. What is moved goes to the wall: loss grows with the distance, and only the box ends
+# it. Where many rows are equally good victims a little of each is moved, and arrows are as dark
+# as their mass. What is flipped are rows far on their own side: there a wrong label hurts most.

@@ -91,8 +91,10 @@ def test_every_public_name_is_in_the_reference():
 
 def test_links_out_of_the_site_become_plain_paths():
     text = "[rows](reproduction/rows), [a](maths.md#risk), [b](../benchmarks/results), [c](https://x.org)"
-    shown = local_paths.plain_paths(text, DOCS)
+    shown = local_paths.plain_paths(text, DOCS, DOCS)
     assert shown == "`rows`, [a](maths.md#risk), `b`, [c](https://x.org)"
+    up = "[maths](../maths.md), [d](../../README.md)"
+    assert local_paths.plain_paths(up, DOCS / "api", DOCS) == "[maths](../maths.md), `d`"
 
 
 # ---------------------------------------------------------------- what the pages claim
@@ -209,6 +211,11 @@ def test_a_whole_site_has_no_faults(tmp_path):
         ('<a href="c.html">c</a>', "", "a.html: links to c.html, which is not there"),
         ('<a href="b.html#x">b</a>', "", "a.html: links to b.html#x: no such place on that page"),
         ('<a href="#x">x</a>', "", "a.html: links to #x: no such place on that page"),
+        (
+            "<p>||w||_<em>* and ||w||</em>*</p>",
+            "",
+            "a.html: emphasis: '* and ||w||'; escape the star",
+        ),
         ("", '@import "https://f.org/font.css";', "a.css: loads https://f.org/font.css"),
         ("", "p { background: url('//f.org/a.png') }", "a.css: loads //f.org/a.png"),
     ],

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
+_PROPERTIES: dict[str, list[str]] = {}  # between the two handlers
 _LITERAL = re.compile(r"(``.+?``|:\w+:`.+?`)")
 
 
@@ -17,8 +18,14 @@ def escape(line: str) -> str:
     return "".join(parts)
 
 
+def _keep(app: Any, what: str, name: str, obj: Any, options: Any, lines: list[str]) -> None:  # noqa: ARG001
+    """Napoleon takes what stands before a colon for the type of a property: keep its words."""
+    if what == "property":
+        _PROPERTIES[name] = list(lines)
+
+
 def _process(app: Any, what: str, name: str, obj: Any, options: Any, lines: list[str]) -> None:  # noqa: ARG001
-    lines[:] = [escape(line) for line in lines]
+    lines[:] = [escape(line) for line in _PROPERTIES.pop(name, lines)]
 
 
 def _skip(app: Any, what: str, name: str, obj: Any, skip: bool, options: Any) -> bool | None:  # noqa: ARG001
@@ -28,6 +35,7 @@ def _skip(app: Any, what: str, name: str, obj: Any, skip: bool, options: Any) ->
 
 def setup(app: Any) -> dict[str, bool]:
     """Called by Sphinx."""
-    app.connect("autodoc-process-docstring", _process, priority=900)
+    app.connect("autodoc-process-docstring", _keep, priority=100)
+    app.connect("autodoc-process-docstring", _process, priority=900)  # napoleon has 500
     app.connect("autodoc-skip-member", _skip)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

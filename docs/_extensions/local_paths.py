@@ -9,11 +9,11 @@ from typing import Any
 _LINK = re.compile(r"(?<!!)\[([^\]\n]+)\]\((?!https?:)([^)#\s]+)(#[^)\s]*)?\)")
 
 
-def plain_paths(text: str, docs: Path) -> str:
-    """The page with such links replaced by what they say."""
+def plain_paths(text: str, folder: Path, docs: Path) -> str:
+    """The text of a page in ``folder`` with such links replaced by what they say."""
 
     def shown(link: re.Match[str]) -> str:
-        target = (docs / link[2]).resolve()
+        target = (folder / link[2]).resolve()
         in_site = target.is_relative_to(docs.resolve()) and not target.is_dir()
         return link[0] if in_site else f"`{link[1].strip('`')}`"
 
@@ -21,8 +21,9 @@ def plain_paths(text: str, docs: Path) -> str:
 
 
 def _read(app: Any, docname: str, content: list[str]) -> None:
-    if (Path(app.srcdir) / f"{docname}.md").exists():
-        content[0] = plain_paths(content[0], (Path(app.srcdir) / docname).parent)
+    page = Path(app.srcdir) / f"{docname}.md"
+    if page.exists():
+        content[0] = plain_paths(content[0], page.parent, Path(app.srcdir))
 
 
 def setup(app: Any) -> dict[str, bool]:
