@@ -3,7 +3,8 @@
     python docs/check_site.py site
 
 A link to another site is fine, a font, script, style or picture from one is not: the site must be
-whole without a network. Two ||w||_* in a paragraph of Markdown are read as emphasis.
+whole without a network. Two ||w||_* in a paragraph of Markdown are read as emphasis,
+unless both signs are escaped.
 """
 
 from __future__ import annotations
@@ -75,7 +76,7 @@ def faults(site: Path) -> list[str]:
 
 
 def _page_faults(path: Path, page: Page, pages: dict[Path, Page]) -> list[str]:
-    found = [f"emphasis: {text!r}; escape the star" for text in page.emphasised if "||" in text]
+    found = [f"emphasis: {text!r}; escape _ and *" for text in page.emphasised if "||" in text]
     for target in page.loaded:
         if _is_elsewhere(target):
             found.append(f"loads {target}")

@@ -33,6 +33,7 @@ def read(name):
 
 check_site = load(DOCS / "check_site.py")
 sizes = load(DOCS / "publish_message_sizes.py")
+docstrings = load(DOCS / "_extensions" / "docstrings.py")
 local_paths = load(DOCS / "_extensions" / "local_paths.py")
 
 
@@ -95,6 +96,19 @@ def test_links_out_of_the_site_become_plain_paths():
     assert shown == "`rows`, [a](maths.md#risk), `b`, [c](https://x.org)"
     up = "[maths](../maths.md), [d](../../README.md)"
     assert local_paths.plain_paths(up, DOCS / "api", DOCS) == "[maths](../maths.md), `d`"
+
+
+@pytest.mark.parametrize(
+    ("line", "escaped"),
+    [
+        ("f >= floor ||w||_*", r"f >= floor \|\|w\|\|_\*"),
+        ("**coef_, intercept_** and x_n", r"**coef\_, intercept\_** and x_n"),
+        ("``||w||_*`` and :func:`a_`", "``||w||_*`` and :func:`a_`"),
+        (">>> model.coef_", ">>> model.coef_"),
+    ],
+)
+def test_plain_mathematics_in_docstrings_is_no_markup(line, escaped):
+    assert docstrings.escape(line) == escaped
 
 
 # ---------------------------------------------------------------- what the pages claim
@@ -214,7 +228,7 @@ def test_a_whole_site_has_no_faults(tmp_path):
         (
             "<p>||w||_<em>* and ||w||</em>*</p>",
             "",
-            "a.html: emphasis: '* and ||w||'; escape the star",
+            "a.html: emphasis: '* and ||w||'; escape _ and *",
         ),
         ("", '@import "https://f.org/font.css";', "a.css: loads https://f.org/font.css"),
         ("", "p { background: url('//f.org/a.png') }", "a.css: loads //f.org/a.png"),

@@ -6,15 +6,16 @@ import re
 from typing import Any
 
 _PROPERTIES: dict[str, list[str]] = {}  # between the two handlers
+_MARKUP = re.compile(r"\||(?<=_)\*(?!\*)|(?<=\w)_(?![\w`])")
 _LITERAL = re.compile(r"(``.+?``|:\w+:`.+?`)")
 
 
 def escape(line: str) -> str:
-    """Bars and stars, as in ||w||_*, escaped; literals and roles as they are."""
+    """||w||_* and coef_ are no markup; literals and roles stay as they are."""
     if line.lstrip().startswith((">>>", "...")):
         return line
     parts = _LITERAL.split(line)
-    parts[::2] = [part.replace("|", r"\|").replace("_*", r"_\*") for part in parts[::2]]
+    parts[::2] = [_MARKUP.sub(r"\\\g<0>", part) for part in parts[::2]]
     return "".join(parts)
 
 
