@@ -29,7 +29,7 @@ extensions = [
     "local_paths",
     "docstrings",
 ]
-exclude_patterns = ["_*", "reproduction/**", "gallery/*.ipynb", "gallery/*.py", "**/README.md"]
+exclude_patterns = ["_*", "reproduction/**"]
 suppress_warnings = [
     "myst.header",  # equations are headings of the third level wherever they stand
     "config.cache",  # sphinx-gallery's configuration holds functions

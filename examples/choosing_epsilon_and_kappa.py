@@ -50,8 +50,8 @@ plt.show()
 # What a radius buys
 # ------------------
 # A second way to choose: how should the model behave when data get worse than they were? The
-# worst-case risk on the test rows, as the radius grows, for models trained with three radii. One
-# trained for clean data is best on clean data and climbs fastest.
+# worst-case risk on the test rows, as the radius grows, for models trained with three radii. The
+# printed ends of the curves say which is best on rows as they are, and which when they are bad.
 
 radii = np.linspace(0.0, 0.2, 21)
 ax = None

@@ -3,6 +3,7 @@
 import importlib.util
 import math
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -249,9 +250,14 @@ def site(tmp_path_factory):
     pytest.importorskip("sphinx", reason="the site needs the extra 'docs'")
     pytest.importorskip("sphinx_gallery", reason="the site needs the extra 'docs'")
     folder = tmp_path_factory.mktemp("site")
+    for name in ("docs", "examples"):  # a copy, since the gallery is made among the sources
+        ignored = shutil.ignore_patterns("gallery", "__pycache__")
+        shutil.copytree(ROOT / name, folder / name, ignore=ignored)
+    for page in ROOT.glob("*.md"):
+        shutil.copy(page, folder)
     command = [sys.executable, "-m", "sphinx", "-W", "--keep-going", "-q", "-D", "plot_gallery=0"]
     run = subprocess.run(
-        [*command, "-d", folder / "trees", DOCS, folder / "html"], capture_output=True, text=True
+        [*command, folder / "docs", folder / "html"], capture_output=True, text=True
     )
     assert run.returncode == 0, run.stderr[-3000:]
     return folder / "html"
