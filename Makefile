@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
-.PHONY: demo test test-slow test-federation coverage trust lint bench clean
+.PHONY: demo test test-slow test-federation coverage trust lint docs gallery build bench clean
 
 demo: .venv/.demo .venv/.kernels
 	$(BIN)/fdrsvm demo --output report
@@ -11,7 +11,7 @@ demo: .venv/.demo .venv/.kernels
 test: .venv/.test .venv/.kernels
 	$(BIN)/python -m pytest
 
-test-slow: .venv/.test .venv/.kernels
+test-slow: .venv/.test .venv/.docs .venv/.release .venv/.kernels
 	$(BIN)/python -m pytest -m slow
 
 # Real processes on loopback, and hosts as network namespaces where that is permitted.
@@ -37,6 +37,20 @@ lint: .venv/.lint
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-cache
 
+# The site, with its examples run: warnings are errors, and nothing may be loaded from elsewhere.
+docs: export OMP_NUM_THREADS = 1
+docs: .venv/.docs .venv/.kernels
+	$(BIN)/python -m sphinx -W --keep-going -q -d .venv/doctrees docs site
+	$(BIN)/python docs/check_site.py site
+
+# The examples as plain scripts.
+gallery: .venv/.test .venv/.docs .venv/.kernels
+	$(BIN)/python -m pytest -m slow tests/test_examples.py
+
+build: .venv/.release
+	rm -rf dist
+	$(BIN)/python -m build --outdir dist
+
 bench: export OMP_NUM_THREADS = 1
 bench: export OPENBLAS_NUM_THREADS = 1
 bench: export NUMBA_NUM_THREADS = 1
@@ -47,7 +61,7 @@ bench: .venv/.bench .venv/.kernels
 	$(BIN)/python benchmarks/federated.py
 
 clean:
-	rm -rf .venv report .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf .venv report site dist docs/gallery .pytest_cache .mypy_cache .ruff_cache .hypothesis
 
 .venv/bin/python:
 	$(PYTHON) -m venv .venv
@@ -57,7 +71,7 @@ clean:
 	$(PIP) --editable '.[experiments]'
 	touch $@
 
-.venv/.test .venv/.simulation .venv/.lint .venv/.bench: .venv/.%: pyproject.toml | .venv/bin/python
+.venv/.test .venv/.simulation .venv/.lint .venv/.bench .venv/.docs .venv/.release: .venv/.%: pyproject.toml | .venv/bin/python
 	$(PIP) --editable '.[$*]'
 	touch $@
 

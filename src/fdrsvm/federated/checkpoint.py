@@ -38,6 +38,9 @@ _NAME = re.compile(r"round-(\d{6})\.safetensors")
 class CheckpointFolder:
     """Keeps the checkpoints of the last rounds of one run in a folder.
 
+    Pass the object as ``checkpoint`` of :func:`fdrsvm.federated.run_rounds`, and ``latest()`` as
+    ``resume``.
+
     Parameters
     ----------
     folder : path
@@ -47,9 +50,6 @@ class CheckpointFolder:
     keep : int
         So many of the newest files of a run stay, so that a torn one does not cost the run. Files
         of other runs are left alone.
-
-    Pass the object as ``checkpoint`` of :func:`fdrsvm.federated.run_rounds`, and ``latest()`` as
-    ``resume``.
     """
 
     def __init__(
