@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from fdrsvm.errors import InvalidInputError
+from fdrsvm.tables import data_files
 
 _KEYS = ("client-id", "data", "label", "contract", "clip", "state", "epsilon", "kappa")
-_SUFFIXES = (".csv", ".parquet")
 
 
 @dataclass(frozen=True)
@@ -80,13 +80,6 @@ def plant_from_config(node: Mapping[str, Any], run: Mapping[str, Any]) -> Plant:
         epsilon=_number(node, "epsilon"),
         kappa=_number(node, "kappa"),
     )
-
-
-def data_files(folder: Path) -> list[Path]:
-    """The data files in a folder, one a client, by name."""
-    if not folder.is_dir():
-        raise InvalidInputError("data", "must be a folder with a CSV a client", "it is not there")
-    return sorted(path for path in folder.iterdir() if path.suffix.lower() in _SUFFIXES)
 
 
 def _simulated(node: Mapping[str, Any], run: Mapping[str, Any]) -> Plant:
