@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import Any
 
 from fdrsvm.estimators._base import Certified
@@ -12,6 +14,18 @@ from fdrsvm.federated.certificate import Standing
 from fdrsvm.federated.rounds import Callback, Result, RoundRecord, run_rounds
 from fdrsvm.federated.transports.in_process import InProcess
 from fdrsvm.maths.arrays import Array, check_count, check_non_negative
+
+_watchers: ContextVar[tuple[Callback, ...]] = ContextVar("watchers", default=())
+
+
+@contextmanager
+def watched(callback: Callback) -> Iterator[None]:
+    """Within the block every fit in rounds tells ``callback`` about each round, as it comes."""
+    token = _watchers.set((*_watchers.get(), callback))
+    try:
+        yield
+    finally:
+        _watchers.reset(token)
 
 
 def train(
@@ -29,7 +43,7 @@ def train(
     """One run in this process, for all classes together; ``stacklevel`` counts from the caller."""
     tol = check_non_negative(tol, "tol")
     algorithm: Any = method if n_models == 1 else OneVsRest(method, n_models, tol)
-    callbacks: list[Callback] = [print_round] if verbose else []
+    callbacks = [*_watchers.get(), *([print_round] if verbose else [])]
     return run_rounds(
         InProcess(problems, n_threads=check_count(n_threads, "n_threads")),
         algorithm,
