@@ -1,0 +1,5 @@
+"""``fdrsvm audit-leak``."""
+
+from __future__ import annotations
+
+COMMANDS = ()

@@ -1,0 +1,34 @@
+"""``fdrsvm demo``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from fdrsvm.cli.commands import PATH, SEED, Command, missing_extra
+from fdrsvm.cli.console import say
+
+
+@click.command(cls=Command, epilog="example: fdrsvm demo --output report")
+@click.option(
+    "--output", type=PATH, default=Path("report"), show_default=True, help="Folder for index.html."
+)
+@click.option("--seed", type=SEED, default=0, show_default=True, help="Seed of splits and noise.")
+def demo(output: Path, seed: int) -> int:
+    """Train on four plants with wrong labels, and write a report."""
+    from fdrsvm.experiments.demo import format_table, run_demo
+
+    try:
+        from fdrsvm.experiments.demo_report import write_report
+    except ModuleNotFoundError as error:
+        raise missing_extra(error, "the demo", "experiments") from None
+    say("Training on four plants (the first run also compiles, about a minute) ...")
+    data, outcomes = run_demo(seed)
+    path = write_report(data, outcomes, output, seed)
+    say(format_table(outcomes))
+    say(f"Report: {path}")
+    return 0
+
+
+COMMANDS = (demo,)
