@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from fdrsvm.cli.commands import PATH, Command, data_options, data_settings
-from fdrsvm.cli.console import number, say, show_table
+from fdrsvm.cli.console import number, say, say_words, show_table
 
 if TYPE_CHECKING:
     from fdrsvm.estimators.linear_model import LinearModel
@@ -80,7 +80,7 @@ def certify(
         say(json.dumps(_content(loaded, words, again, turns), indent=2))
         return 0
     for sentence in words:
-        say(sentence)
+        say_words(sentence)
     if again is not None and turns is not None:
         _show_recomputed(again, given)
         _show_flips(loaded, turns)

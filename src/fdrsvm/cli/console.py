@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import sys
+import textwrap
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -13,12 +14,18 @@ if TYPE_CHECKING:
     from fdrsvm.federated.rounds import RoundRecord
 
 _UNLIMITED = 10_000  # columns of a file
+_PAGE = 88
 
 
 def say(line: str = "") -> None:
     """A line on stdout, at once."""
     click.echo(line)
     sys.stdout.flush()
+
+
+def say_words(text: str) -> None:
+    """A paragraph on stdout, in lines that fit a page."""
+    say(textwrap.fill(text, _PAGE, break_on_hyphens=False, break_long_words=False))
 
 
 def warn(line: str) -> None:

@@ -10,13 +10,31 @@ from fdrsvm.cli.commands import PATH, SEED, Command, missing_extra
 from fdrsvm.cli.console import say
 
 
-@click.command(cls=Command, epilog="example: fdrsvm demo --output report")
+@click.command(
+    cls=Command,
+    epilog="""\b
+example: fdrsvm demo --output report
+         fdrsvm demo --data pump
+""",
+)
 @click.option(
     "--output", type=PATH, default=Path("report"), show_default=True, help="Folder for index.html."
 )
 @click.option("--seed", type=SEED, default=0, show_default=True, help="Seed of splits and noise.")
-def demo(output: Path, seed: int) -> int:
+@click.option(
+    "--data",
+    type=PATH,
+    metavar="FOLDER",
+    help="Only write the plants' files there, for training and testing, and a data contract: "
+    "something to try the other commands on.",
+)
+def demo(output: Path, seed: int, data: Path | None) -> int:
     """Train on four plants with wrong labels, and write a report."""
+    if data is not None:
+        from fdrsvm.experiments.demo_files import write_files
+
+        say("\n".join(map(str, write_files(data, seed))))
+        return 0
     from fdrsvm.experiments.demo import format_table, run_demo
 
     try:
@@ -24,8 +42,8 @@ def demo(output: Path, seed: int) -> int:
     except ModuleNotFoundError as error:
         raise missing_extra(error, "the demo", "experiments") from None
     say("Training on four plants (the first run also compiles, about a minute) ...")
-    data, outcomes = run_demo(seed)
-    path = write_report(data, outcomes, output, seed)
+    made, outcomes = run_demo(seed)
+    path = write_report(made, outcomes, output, seed)
     say(format_table(outcomes))
     say(f"Report: {path}")
     return 0

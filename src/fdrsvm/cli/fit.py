@@ -10,6 +10,7 @@ import click
 
 from fdrsvm.cli.commands import PATH, Command, data_options, named_files, setting
 from fdrsvm.cli.console import number, progress, say, show_table, warn
+from fdrsvm.errors import InvalidInputError
 
 if TYPE_CHECKING:
     from fdrsvm.workflow.configuration import FitSettings
@@ -64,6 +65,8 @@ def fit(output: Path, **options: Any) -> int:
 
     settings = _settings(**options)
     settings.check()
+    if output.exists() and not output.is_dir():  # better now than after training
+        raise InvalidInputError("--output", "must be a folder", f"{output} is a file")
     rows = read_rows(settings.data)
     with progress("training (the first run compiles, up to a minute)") as watch:
         training = train(settings, rows, watch)
