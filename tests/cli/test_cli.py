@@ -73,16 +73,14 @@ def test_wrong_usage_is_one_line_and_exits_2(capsys, arguments, rule):
     assert "--help" in line
 
 
-def test_a_traceback_is_shown_only_if_asked_for(tmp_path):
-    without = run("fit", tmp_path / "none.csv")
-    assert without.returncode == 1
-    assert without.stderr.startswith("fdrsvm: ")
-    assert len(without.stderr.splitlines()) == 1
+def test_a_traceback_is_shown_only_if_asked_for(tmp_path, capsys):
+    line = error_line(capsys, "fit", tmp_path / "none.csv")
+    assert line.startswith("fdrsvm: ")
     for arguments in (("--debug", "fit"), ("fit", "--debug")):
-        done = run(*arguments, tmp_path / "none.csv")
-        assert done.returncode == 1
-        assert "Traceback" in done.stderr
-        assert done.stderr.splitlines()[-1] == without.stderr.strip()
+        code, _, err = call(capsys, *arguments, tmp_path / "none.csv")
+        assert code == 1
+        assert "Traceback" in err
+        assert err.splitlines()[-1] == line
 
 
 def test_an_unexpected_error_is_one_line_with_its_kind(capsys, monkeypatch):

@@ -6,7 +6,7 @@ from html.parser import HTMLParser
 import numpy as np
 import pytest
 
-from fdrsvm import flipping_perturbation
+from fdrsvm import flipping_perturbation, worst_case_distribution
 from fdrsvm.estimators.linear_model import LinearModel
 from fdrsvm.reporting import model_page
 from fdrsvm.reporting.charts import Line, line_chart, nice_ticks, number
@@ -89,7 +89,27 @@ def test_its_numbers_are_those_computed(page, model, rows):
     weights = model.coef[0] * rows.X.std(axis=0)
     for weight in weights:
         assert f'<span class="value">{number(weight)}</span>' in page
-    assert len(re.findall("<svg ", page)) == 5
+    assert len(re.findall("<svg ", page)) == 6
+
+
+def test_the_worst_case_is_the_distribution_that_attains_the_risk(page, model, rows):
+    scaling = Scaling.of(model)
+    scaled, X = scaling.unfold(model), scaling.apply(rows.X)
+    w, b = scaled.coef[0], float(scaled.intercept[0])
+    counts = np.zeros(3, dtype=int)
+    for client in rows.client_names:
+        mine = rows.clients == client
+        signs = np.where(rows.y[mine] == "good", 1.0, -1.0)
+        box = (X.min(axis=0), X.max(axis=0))
+        ball = {"epsilon": 0.02, "kappa": 0.5, "support": box, "intercept": b}
+        worst = worst_case_distribution(w, X[mine], signs, **ball)
+        is_wrong = worst.labels != signs[worst.source_index]
+        is_moved = (worst.points != X[mine][worst.source_index]).any(axis=1) & ~is_wrong
+        counts += [np.sum(~is_wrong & ~is_moved), np.sum(is_moved), np.sum(is_wrong)]
+    stay, move, wrong = counts
+    said = " ".join(page.split())
+    assert f"{stay} stay, {move} are moved and {wrong} have another label" in said
+    assert move + wrong > 0
 
 
 def test_the_file_alone_makes_a_page_too(model):

@@ -31,6 +31,16 @@ class Line:
 
 
 @dataclass(frozen=True)
+class Points:
+    """A cloud of points."""
+
+    name: str
+    x: Sequence[float]
+    y: Sequence[float]
+    colour: int = 0
+
+
+@dataclass(frozen=True)
 class Dots:
     """One dot in every row, at a place from 0 to 1; None leaves it out."""
 
@@ -118,6 +128,28 @@ def line_chart(
     parts += [_curve(line, x_axis, y_axis, log_y) for line in lines]
     named = [(line.name, f"s{line.colour}{' dashed' if line.dashed else ''}") for line in lines]
     named += [(each[1], "mark") for each in (mark, level) if each is not None]
+    return _svg(parts, _HEIGHT, description) + _legend(named)
+
+
+def scatter_chart(clouds: Sequence[Points], *, x_label: str, y_label: str, description: str) -> str:
+    """Clouds of points over one pair of axes, and the diagonal on which y is x."""
+    xs = [x for cloud in clouds for x in cloud.x]
+    ys = [y for cloud in clouds for y in cloud.y]
+    x_axis = _axis(xs, _LEFT, _WIDTH - _RIGHT, is_log=False)
+    y_axis = _axis([*ys, *xs], _HEIGHT - _BOTTOM, _TOP, is_log=False)
+    low, high = x_axis.low, x_axis.high
+    parts = [*_grid(x_axis, y_axis, x_label, y_label)]
+    parts.append(
+        f'<path class="mark" d="M{x_axis.place(low):.1f} {y_axis.place(low):.1f}'
+        f'L{x_axis.place(high):.1f} {y_axis.place(high):.1f}"/>'
+    )
+    for cloud in clouds:
+        parts += [
+            f'<circle class="s{cloud.colour}" cx="{x_axis.place(x):.1f}" '
+            f'cy="{y_axis.place(y):.1f}" r="2.5"/>'
+            for x, y in zip(cloud.x, cloud.y, strict=True)
+        ]
+    named = [(cloud.name, f"s{cloud.colour} dot") for cloud in clouds]
     return _svg(parts, _HEIGHT, description) + _legend(named)
 
 

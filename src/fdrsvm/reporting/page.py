@@ -51,11 +51,10 @@ path.dashed {{ stroke-dasharray: 6 4; }}
 .legend span {{ margin-right: 1.2rem; white-space: nowrap; }}
 .legend i {{ display: inline-block; width: 1.4rem; height: 0; margin-right: .4rem;
   vertical-align: middle; border-top: 3px solid var(--soft); }}
+.legend i.dot {{ width: 0; border: .3rem solid; border-radius: 50%; }}
 .legend i.s0 {{ border-color: var(--c0); }} .legend i.s1 {{ border-color: var(--c1); }}
 .legend i.s2 {{ border-color: var(--c2); }} .legend i.s3 {{ border-color: var(--c3); }}
 .legend i.dashed {{ border-top-style: dashed; }} .legend i.mark {{ border-top-style: dotted; }}
-.legend i.dot {{ width: .6rem; height: .6rem; border-width: .3rem; border-style: solid;
-  border-radius: 50%; }}
 .bars {{ display: grid; grid-template-columns: minmax(4rem, max-content) 1fr max-content;
   gap: .25rem .6rem; align-items: center; font-size: .9rem; max-width: 40rem; }}
 .bars .name {{ max-width: 9rem; overflow: hidden; text-overflow: ellipsis; white-space: nowrap; }}
@@ -107,6 +106,7 @@ def model_page(
             sections.clients(model, rows),
             sections.features(model, rows),
             sections.radius(model, rows),
+            sections.worst_case(model, rows),
             sections.turning(model, rows),
             sections.one_sample(model, rows, sample),
         ]

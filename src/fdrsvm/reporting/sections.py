@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from fdrsvm.ambiguity.distribution import worst_case_distribution
 from fdrsvm.estimators._parameters import from_plain
 from fdrsvm.estimators.linear_model import LinearModel
 from fdrsvm.evaluation._fitted import check_row
@@ -19,7 +20,15 @@ from fdrsvm.evaluation.explain import (
     worst_case_atoms,
 )
 from fdrsvm.maths.arrays import Array
-from fdrsvm.reporting.charts import Dots, Line, dot_chart, line_chart, number
+from fdrsvm.reporting.charts import (
+    Dots,
+    Line,
+    Points,
+    dot_chart,
+    line_chart,
+    number,
+    scatter_chart,
+)
 from fdrsvm.workflow.ball import ROBUST, Ball, Overrides, balls
 from fdrsvm.workflow.certifying import (
     Recomputed,
@@ -38,6 +47,7 @@ from fdrsvm.workflow.scores import score
 _MOST_BARS = 20
 _N_RADII = 16
 _MOST_POINTS = 120
+_MOST_DOTS = 800
 
 
 def summary(model: LinearModel, rows: Rows | None) -> str:
@@ -212,6 +222,82 @@ def radius(model: LinearModel, rows: Rows) -> str:
     )
 
 
+def worst_case(model: LinearModel, rows: Rows) -> str:
+    """What the worst data within the radius do to each row, for two classes."""
+    if model.estimator not in ROBUST or len(model.classes) > 2:
+        return ""
+    groups = grouped(model, rows)
+    own = balls(model, {name: len(part.X) for name, part in groups.items()})
+    scaling = Scaling.of(model)
+    scaled, box = scaling.unfold(model), _box(model, rows)
+    atoms = [_worst_margins(scaled, scaling, groups[name], own[name], box) for name in groups]
+    before, after, changed = (np.concatenate(each) for each in zip(*atoms, strict=True))
+    stays, moves, wrong = (changed == k for k in range(3))
+    clouds = [
+        Points(name, before[which].tolist(), after[which].tolist(), colour)
+        for name, which, colour in (
+            ("stays", stays, 0),
+            ("is moved", moves, 1),
+            ("has its label changed", wrong, 3),
+        )
+        if which.any()
+    ]
+    chart = scatter_chart(
+        _thinned(clouds),
+        x_label="margin as recorded",
+        y_label="in the worst case",
+        description="margins of all rows as recorded and in the worst case",
+    )
+    return (
+        "<h2>What the worst case does</h2><p>A margin is the score, counted as positive where the "
+        "model is right; below 1 there is a loss. Of the parts into which the worst data within "
+        f"the radius split the rows, {int(stays.sum())} stay, {int(moves.sum())} are moved and "
+        f"{int(wrong.sum())} have another label.{_range_words(model)}</p>{chart}"
+    )
+
+
+def _worst_margins(
+    scaled: LinearModel, scaling: Scaling, rows: Rows, ball: Ball, box: Any
+) -> tuple[Array, Array, Any]:
+    """Margins before and after, and whether an atom stays (0), moves (1) or is relabelled (2)."""
+    X, _ = into_support(scaling.apply(rows.X), ball)
+    signs = signs_of(match_labels(rows.labels, scaled.classes), 0, 1)
+    w, b = scaled.coef[0], float(scaled.intercept[0])
+    options = {**ball.options(), "support": box}
+    del options["loss"]  # the distribution is that of the hinge
+    worst = worst_case_distribution(w, X, signs, intercept=b, **options)
+    source = worst.source_index
+    is_moved = (worst.points != X[source]).any(axis=1)
+    is_wrong = worst.labels != signs[source]
+    before = signs * (X @ w + b)
+    after = worst.labels * (worst.points @ w + b)
+    return before[source], after, np.where(is_wrong, 2, is_moved.astype(int))
+
+
+def _thinned(clouds: Sequence[Points]) -> list[Points]:
+    """Few enough points for a page; each cloud keeps its share."""
+    total = sum(len(cloud.x) for cloud in clouds)
+    step = max(1, -(-total // _MOST_DOTS))
+    return [Points(c.name, c.x[::step], c.y[::step], c.colour) for c in clouds]
+
+
+def _box(model: LinearModel, rows: Rows) -> Any:
+    """The support, or for want of one the range of the data."""
+    support = from_plain(model.params.get("support"))
+    if support is not None:
+        return support
+    X = Scaling.of(model).apply(rows.X)
+    return X.min(axis=0), X.max(axis=0)
+
+
+def _range_words(model: LinearModel) -> str:
+    if model.params.get("support") is not None:
+        return ""
+    return (
+        " The model knows no limits of its features; here they are held to the range of the data."
+    )
+
+
 def turning(model: LinearModel, rows: Rows) -> str:
     """How many decisions turn within a distance."""
     found = flips(model, rows)
@@ -258,8 +344,7 @@ def one_sample(model: LinearModel, rows: Rows, sample: int | None) -> str:
     else:
         check_row(sample, len(rows.X), "sample")
         why = "the row asked for"
-    box = (X.min(axis=0), X.max(axis=0)) if support is None else support
-    atoms = _worst_atoms(model, rows, X, sample, box)
+    atoms = _worst_atoms(model, rows, X, sample)
     client = str(rows.clients[sample])
     score = np.atleast_1d(model.decision_function(rows.X[[sample]])[0])
     said = (
@@ -273,12 +358,12 @@ def one_sample(model: LinearModel, rows: Rows, sample: int | None) -> str:
         + _turn_words(turn, sample, scaling)
         + _sample_chart(model, rows, turn, atoms, sample)
         + _turn_table(rows, turn, sample, scaling)
-        + _atom_words(atoms, support is None)
+        + _atom_words(atoms, _range_words(model))
     )
 
 
 def _worst_atoms(
-    model: LinearModel, rows: Rows, X: Array, sample: int, box: Any
+    model: LinearModel, rows: Rows, X: Array, sample: int
 ) -> tuple[WorstCaseAtom, ...]:
     """What the worst case does to one row, among the rows that share its ball; none if no ball."""
     if model.estimator not in ROBUST:
@@ -305,7 +390,7 @@ def _worst_atoms(
         epsilon=ball.epsilon,
         kappa=ball.kappa,
         norm=ball.norm,  # type: ignore[arg-type]
-        support=box,
+        support=_box(model, rows),
     )
 
 
@@ -363,7 +448,7 @@ def _turn_table(rows: Rows, turn: FlippingPerturbation, sample: int, scaling: Sc
     )
 
 
-def _atom_words(atoms: Sequence[WorstCaseAtom], is_range: bool) -> str:
+def _atom_words(atoms: Sequence[WorstCaseAtom], held: str) -> str:
     if not atoms:
         return ""
     whole = sum(atom.mass for atom in atoms)
@@ -371,11 +456,6 @@ def _atom_words(atoms: Sequence[WorstCaseAtom], is_range: bool) -> str:
         f"{atom.mass / whole:.0%} of it {'stays' if atom.cost == 0.0 else 'moves'}"
         + (f" at a cost of {number(atom.cost)}" if atom.cost > 0.0 else "")
         for atom in atoms
-    )
-    held = (
-        " The model knows no limits of its features; here they are held to the range of the data."
-        if is_range
-        else ""
     )
     return (
         "<h3>Where the worst case sends it</h3><p>The worst data within the radius spend a budget "
