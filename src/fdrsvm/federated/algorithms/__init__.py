@@ -17,6 +17,7 @@ from fdrsvm.federated.algorithms.feddro_published import FedDROPublished
 from fdrsvm.federated.algorithms.fedprox import FedProx
 from fdrsvm.federated.algorithms.fedsgd import FedSGD
 from fdrsvm.federated.algorithms.one_vs_rest import OneVsRest, OneVsRestProblem
+from fdrsvm.federated.algorithms.private_subgradient import PrivateSubgradient
 from fdrsvm.federated.algorithms.subgradient import Subgradient
 
 __all__ = [
@@ -32,6 +33,7 @@ __all__ = [
     "FedSGD",
     "OneVsRest",
     "OneVsRestProblem",
+    "PrivateSubgradient",
     "Subgradient",
     "describe",
     "from_description",
@@ -51,7 +53,13 @@ ALGORITHMS: dict[str, type[Any]] = {
         FedDROPublished,
     )
 }
-_KNOWN = {**ALGORITHMS, Evaluation.name: Evaluation, OneVsRest.name: OneVsRest}
+# Not by name alone: these need settings that have no default.
+_KNOWN = {
+    **ALGORITHMS,
+    Evaluation.name: Evaluation,
+    OneVsRest.name: OneVsRest,
+    PrivateSubgradient.name: PrivateSubgradient,
+}
 
 
 @lru_cache(maxsize=64)
