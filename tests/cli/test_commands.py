@@ -10,6 +10,8 @@ from sklearn.metrics import accuracy_score, balanced_accuracy_score, f1_score
 
 from fdrsvm import RiskOracle, mowb_confidence
 from fdrsvm.estimators.model_file import load_model
+from fdrsvm.federated import InProcess, Subgradient, make_client, run_rounds
+from fdrsvm.leakage import Recorded
 from tests.cli.cases import CLIENTS, FEATURES, call, error_line, rows_of, run, write_csv
 
 
@@ -247,3 +249,35 @@ def test_federation_server_and_client_answer_through_a_process(tmp_path):
         assert done.returncode == 1
         assert "federation init" in done.stderr
         assert len(done.stderr.splitlines()) == 1
+
+
+def test_audit_leak_finds_rows_in_messages_and_fewer_in_sums(home):
+    options = ("--set", "algorithm=subgradient", "--set", "kappa=inf", "--rounds", "60")
+    done = run("audit-leak", home / "plants", *options)
+    assert (done.returncode, done.stderr) == (0, "")
+    lines = [line.split() for line in done.stdout.splitlines()]
+    clients = [line for line in lines if line[:1] and line[0] in CLIENTS]
+    assert [line[:2] for line in clients] == [[name, "40"] for name in CLIENTS]
+    assert sum(int(line[4]) for line in clients) > 0
+    (sums,) = [line for line in lines if line[:1] == ["all"]]
+    assert int(sums[1]) == 120
+    assert int(sums[4]) <= sum(int(line[4]) for line in clients)
+
+
+def test_audit_leak_takes_a_recording(home, tmp_path, capsys):
+    problems = []
+    for name in CLIENTS:
+        X, y = rows_of(name)
+        problems.append(
+            make_client(name, X / 100.0, np.where(y == "leak", 1.0, -1.0), kappa=np.inf)
+        )
+    transport = Recorded(InProcess(problems), tmp_path / "messages")
+    run_rounds(transport, Subgradient(1.0), max_rounds=10, tol=0.0)
+    code, out, err = call(capsys, "audit-leak", "--recording", tmp_path / "messages")
+    assert (code, err) == (0, "")
+    assert [line.split()[0] for line in out.splitlines()] == ["client", *CLIENTS, "in"]
+    assert "-" in out.splitlines()[1]  # without the true rows nothing is graded
+    line = error_line(capsys, "audit-leak", "--recording", tmp_path / "none")
+    assert "folder: must hold a recording" in line
+    three = error_line(capsys, "audit-leak", home / "three", "--rounds", "5")
+    assert "two classes; there are 3" in three
