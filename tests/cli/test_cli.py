@@ -1,31 +1,106 @@
-"""The command line through a real process."""
+"""The program as such: help, exit codes, errors in one line, pipes, interruption."""
 
+import os
 import re
+import signal
 import subprocess
 import sys
 
+import pytest
 
-def run(*arguments):
-    return subprocess.run(
-        [sys.executable, "-m", "fdrsvm", *arguments], capture_output=True, text=True, check=False
-    )
+from fdrsvm.cli.application import root
+from fdrsvm.workflow.rows import DataSettings, read_rows
+from tests.cli.cases import call, error_line, run
+
+COMMANDS = list(root.commands)
 
 
-def test_help_and_version():
-    assert "demo" in run("--help").stdout
-    assert "example:" in run("demo", "--help").stdout
+def test_help_lists_every_command_and_the_exit_codes():
+    done = run("--help")
+    assert done.returncode == 0
+    for name in (*COMMANDS, "Exit codes: 0 done, 1 failed, 2 wrong usage", "example:"):
+        assert name in done.stdout
     assert run("--version").stdout.startswith("fdrsvm ")
 
 
-def test_wrong_usage_exits_2():
-    for arguments in ((), ("nonsense",), ("demo", "--seed", "x"), ("demo", "--seed", "-1")):
-        done = run(*arguments)
-        assert done.returncode == 2
-        assert "usage: fdrsvm" in done.stderr
+def test_help_imports_no_numbers_and_no_plots():
+    code = "import sys; from fdrsvm.cli import main; main(['--help']); print(*sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    loaded = set(done.stdout.splitlines()[-1].split())
+    assert not loaded & {"numpy", "numba", "scipy", "sklearn", "matplotlib", "flwr", "rich"}
+
+
+def helps():
+    for name, command in root.commands.items():
+        yield (name,)
+        yield from ((name, verb) for verb in getattr(command, "commands", ()))
+
+
+@pytest.mark.parametrize("path", list(helps()), ids=" ".join)
+def test_every_command_has_help_with_an_example(path, capsys):
+    code, out, err = call(capsys, *path, "--help")
+    assert (code, err) == (0, "")
+    assert f"example: fdrsvm {' '.join(path)}" in out
+    assert "--debug" in out
+
+
+def test_nothing_at_all_prints_the_help_and_exits_2(capsys):
+    code, out, err = call(capsys)
+    assert (code, out) == (2, "")
+    assert err.startswith("Usage: fdrsvm")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "rule"),
+    [
+        (("nonsense",), "No such command 'nonsense'"),
+        (("demo", "--seed", "x"), "'x' is not a valid integer"),
+        (("demo", "--seed", "-1"), "-1 is not in the range"),
+        (("fit", "--sett", "x"), "No such option '--sett'"),
+        (("predict",), "Missing argument 'MODEL'"),
+        (("export", "pdf", "model"), "'pdf' is not one of 'onnx', 'st', 'json'"),
+        (("export", "onnx", "model"), "--output FILE is needed"),
+        (("report", "model", "--sample", "-1"), "-1 is not in the range"),
+        (("certify", "model", "--c1", "2"), "--c1 and --c2 go together"),
+        (("reproduce",), "Missing argument"),
+        (("federation", "run", "fed"), "Missing option '--output'"),
+    ],
+)
+def test_wrong_usage_is_one_line_and_exits_2(capsys, arguments, rule):
+    line = error_line(capsys, *arguments, code=2)
+    assert line.startswith(f"fdrsvm{'' if arguments[0] == 'nonsense' else ' ' + arguments[0]}")
+    assert rule in line
+    assert "--help" in line
+
+
+def test_a_traceback_is_shown_only_if_asked_for(tmp_path, capsys):
+    line = error_line(capsys, "fit", tmp_path / "none.csv")
+    assert line.startswith("fdrsvm: ")
+    for arguments in (("--debug", "fit"), ("fit", "--debug")):
+        code, _, err = call(capsys, *arguments, tmp_path / "none.csv")
+        assert code == 1
+        assert "Traceback" in err
+        assert err.splitlines()[-1] == line
+
+
+def test_an_unexpected_error_is_one_line_with_its_kind(capsys, monkeypatch):
+    def broken(path):
+        raise KeyError("oops")
+
+    monkeypatch.setattr("fdrsvm.estimators.model_file.load_model", broken)
+    line = error_line(capsys, "predict", "m", "d.csv")
+    assert line == "fdrsvm: KeyError: 'oops'; run again with --debug to see where"
+
+
+def test_a_missing_library_is_named_with_its_remedy():
+    code = "import sys; sys.modules['click'] = None; from fdrsvm.cli import main; sys.exit(main())"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert done.stderr == "fdrsvm: click is missing: pip install click\n"
 
 
 def test_the_demo_prints_its_table_and_writes_its_report(tmp_path):
-    done = run("demo", "--output", str(tmp_path / "out"))
+    done = run("demo", "--output", tmp_path / "out")
     assert done.returncode == 0, done.stderr
     assert done.stderr == ""
     lines = done.stdout.splitlines()
@@ -37,9 +112,49 @@ def test_the_demo_prints_its_table_and_writes_its_report(tmp_path):
     assert not re.search(r"""(src|href|url)\s*[=(]\s*["']?https?:""", page)  # opens offline
 
 
+def test_the_demo_writes_files_that_keep_their_contract(tmp_path, capsys):
+    code, out, err = call(capsys, "demo", "--data", tmp_path / "pump")
+    assert (code, err) == (0, "")
+    assert len(out.splitlines()) == 9
+    for part, counts in (("train", 100), ("test", 250)):
+        settings = DataSettings(
+            paths=(tmp_path / "pump" / part,), contract=tmp_path / "pump" / "contract.json"
+        )
+        assert set(read_rows(settings).counts().values()) == {counts}
+    assert "must be a new or empty folder" in error_line(
+        capsys, "demo", "--data", tmp_path / "pump"
+    )
+
+
 def test_a_folder_that_cannot_be_made_is_one_line_on_stderr(tmp_path):
     (tmp_path / "file").write_text("in the way")
-    done = run("demo", "--output", str(tmp_path / "file"))
+    done = run("demo", "--output", tmp_path / "file")
     assert done.returncode == 1
     assert done.stderr.startswith("fdrsvm: ")
     assert len(done.stderr.splitlines()) == 1
+
+
+def test_a_pipe_that_closes_early_is_no_error(home, model):
+    command = f"{sys.executable} -m fdrsvm predict {model} {home / 'plants'} | head -n 1"
+    done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, check=True)
+    assert done.stdout == "client,predicted,decision\n"
+    assert done.stderr == ""
+
+
+def test_an_interrupted_fit_says_so_and_leaves_nothing(home, tmp_path):
+    endless = ("algorithm=subgradient", "tol=0", "max_rounds=10000000", "verbose=1")
+    options = [part for each in endless for part in ("--set", each)]
+    command = [sys.executable, "-m", "fdrsvm", "fit", str(home / "plants"), *options]
+    process = subprocess.Popen(
+        [*command, "--output", str(tmp_path / "run")],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "PYTHONUNBUFFERED": "1"},
+    )
+    assert process.stdout.readline().startswith("round")  # it trains
+    process.send_signal(signal.SIGINT)
+    _, err = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert err.strip() == "fdrsvm: interrupted"
+    assert not (tmp_path / "run").exists()

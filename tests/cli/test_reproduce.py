@@ -6,7 +6,7 @@ import re
 import pytest
 
 from fdrsvm.experiments.reproduction.rows import read_rows
-from tests.cli.test_cli import run
+from tests.cli.cases import run
 
 
 def test_help_names_targets_protocols_and_an_example():
@@ -29,7 +29,8 @@ def test_help_names_targets_protocols_and_an_example():
 def test_wrong_usage_exits_2(arguments):
     done = run(*arguments)
     assert done.returncode == 2
-    assert "usage: fdrsvm reproduce" in done.stderr
+    assert done.stderr.startswith("fdrsvm reproduce: ")
+    assert len(done.stderr.splitlines()) == 1
 
 
 def test_a_missing_data_folder_is_named_in_one_line(tmp_path):

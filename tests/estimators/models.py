@@ -48,6 +48,7 @@ def models(draw):
         feature_names=draw(st.none() | names),
         params=draw(st.dictionaries(keys, plain_values, max_size=3)),
         certificate=draw(st.dictionaries(keys, plain_values, max_size=3)),
+        record=draw(st.dictionaries(keys, plain_values, max_size=3)),
     )
 
 
@@ -77,7 +78,7 @@ def same_plain(left, right):
 
 
 def same_model(left, right):
-    fields = ("classes", "feature_names", "estimator", "params", "certificate")
+    fields = ("classes", "feature_names", "estimator", "params", "certificate", "record")
     return (
         left.coef.shape == right.coef.shape
         and left.coef.tobytes() == right.coef.tobytes()

@@ -1,224 +1,233 @@
-"""The commands for federations: arguments to calls, and printing."""
+"""The commands for federations: ``federation``, ``server`` and ``client``."""
 
 from __future__ import annotations
 
-import argparse
 import os
-import tomllib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
+import click
+
+from fdrsvm.cli.commands import PATH, Command, Group, missing_extra, setting
+from fdrsvm.cli.console import say
 from fdrsvm.errors import FDRSVMError, InvalidInputError
 
-
-def add_commands(commands: Any) -> None:
-    """`federation`, `server` and `client`."""
-    federation = commands.add_parser(
-        "federation",
-        help="set up a federation, try it on this machine, train",
-        description="Federations of real processes on Flower, with TLS and a key for each plant.",
-        epilog="example: fdrsvm federation init fed --plant a=a.csv --plant b=b.csv",
-    )
-    verbs = federation.add_subparsers(required=True, metavar="verb")
-    _add_init(verbs)
-    up = _add(verbs, "up", "start server and plants on this machine", _up)
-    up.add_argument("--timeout", type=float, default=180.0, help="seconds to wait (180)")
-    _add(verbs, "status", "list processes, memory, and who is connected", _status)
-    _add(verbs, "down", "end what `up` started, and nothing else", _down)
-    for name, help_ in (
-        ("run", "train, on the server's machine"),
-        ("resume", "go on from the last checkpoint of a run"),
-    ):
-        run = _add(verbs, name, help_, _run)
-        _add_run_options(run)
-        run.set_defaults(resume=name == "resume")
-    simulate = _add(verbs, "simulate", "train with simulated plants, a CSV each", _simulate)
-    simulate.epilog = "the folder is that of the CSV files; no `init` is needed"
-    _add_run_options(simulate)
-    server = commands.add_parser("server", help="run a federation's server until it is ended")
-    server.add_argument("folder", type=Path, help="the server's folder, from `federation init`")
-    server.add_argument(
-        "--open-control",
-        action="store_true",
-        help="listen for other machines; whoever reaches the port can run code as this user",
-    )
-    server.set_defaults(run=_server)
-    client = commands.add_parser("client", help="connect a plant and stay")
-    client.add_argument("folder", type=Path, help="the plant's folder, from `federation init`")
-    client.add_argument(
-        "--poll", type=float, default=0.25, help="seconds between two looks for messages (0.25)"
-    )
-    client.set_defaults(run=_client)
+_Function = TypeVar("_Function", bound=Callable[..., Any])
 
 
-def _add(
-    verbs: Any, name: str, help_: str, run: Callable[[argparse.Namespace], int]
-) -> argparse.ArgumentParser:
-    parser: argparse.ArgumentParser = verbs.add_parser(name, help=help_, description=help_)
-    parser.add_argument("folder", type=Path, help="the federation's folder")
-    parser.set_defaults(run=run)
-    return parser
+@click.group(
+    cls=Group,
+    epilog="example: fdrsvm federation init fed --plant a=a.csv --plant b=b.csv",
+)
+def federation() -> None:
+    """Set up a federation, try it on this machine, train.
+
+    Federations of real processes on Flower, with TLS and a key for each plant.
+    """
 
 
-def _add_run_options(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--output", type=Path, required=True, help="folder for the results")
-    parser.add_argument(
-        "--set",
-        action="append",
-        default=[],
-        metavar="NAME=VALUE",
-        help="a setting, such as tol=1e-5 or algorithm=admm; may be repeated",
-    )
-    parser.add_argument("--timeout", type=float, default=None, help="stop after so many seconds")
+@federation.command(epilog="example: fdrsvm federation init fed --plant a=a.csv --plant b=b.csv")
+@click.argument("folder", type=PATH)
+@click.option(
+    "--plant",
+    "plants",
+    multiple=True,
+    required=True,
+    metavar="NAME[=DATA]",
+    help="A plant, and its data file if that is on this machine; may be repeated.",
+)
+@click.option(
+    "--address", default="127.0.0.1", show_default=True, help="Where plants reach the server."
+)
+@click.option("--port", type=int, default=18000, show_default=True)
+@click.option("--contract", type=PATH, help="Data contract for all plants.")
+@click.option("--label", default="label", show_default=True, help="Column with the labels.")
+def init(
+    folder: Path,
+    plants: Sequence[str],
+    address: str,
+    port: int,
+    contract: Path | None,
+    label: str,
+) -> int:
+    """Write certificates, keys, settings and a README per plant."""
+    from fdrsvm.federation.founding import init as found
 
-
-def _add_init(verbs: Any) -> None:
-    init = _add(verbs, "init", "write certificates, keys, settings and a README per plant", _init)
-    init.add_argument(
-        "--plant",
-        action="append",
-        required=True,
-        metavar="NAME[=DATA]",
-        help="a plant, and its data file if that is on this machine; may be repeated",
-    )
-    init.add_argument("--address", default="127.0.0.1", help="where plants reach the server")
-    init.add_argument("--port", type=int, default=18000)
-    init.add_argument("--contract", type=Path, default=None, help="data contract for all plants")
-    init.add_argument("--label", default="label", help="column with the labels (label)")
-
-
-def _init(arguments: argparse.Namespace) -> int:
-    from fdrsvm.federation.founding import init
-
-    plants = {}
-    for text in arguments.plant:
+    named: dict[str, Path | None] = {}
+    for text in plants:
         name, _, data = text.partition("=")
-        if name in plants:
+        if name in named:
             raise InvalidInputError("--plant", "names must differ", f"{name!r} is there twice")
-        plants[name] = Path(data) if data else None
-    init(
-        arguments.folder,
-        plants,
-        address=arguments.address,
-        port=arguments.port,
-        contract=arguments.contract,
-        label=arguments.label,
-    )
-    print(f"{arguments.folder}: server and {len(plants)} plants; see {arguments.folder}/server")
+        named[name] = Path(data) if data else None
+    found(folder, named, address=address, port=port, contract=contract, label=label)
+    say(f"{folder}: server and {len(named)} plants; see {folder}/server")
     return 0
 
 
-def _up(arguments: argparse.Namespace) -> int:
-    from fdrsvm.federation.trial import up
+@federation.command(epilog="example: fdrsvm federation up fed")
+@click.argument("folder", type=PATH)
+@click.option("--timeout", type=float, default=180.0, show_default=True, help="Seconds to wait.")
+def up(folder: Path, timeout: float) -> int:
+    """Start server and plants on this machine."""
+    from fdrsvm.federation.trial import up as start
 
-    up(arguments.folder, timeout=arguments.timeout, tell=_say)
+    start(folder, timeout=timeout, tell=say)
     return 0
 
 
-def _status(arguments: argparse.Namespace) -> int:
-    from fdrsvm.federation.trial import status
+@federation.command(epilog="example: fdrsvm federation status fed")
+@click.argument("folder", type=PATH)
+def status(folder: Path) -> int:
+    """List processes, memory, and who is connected.
 
-    found = status(arguments.folder)
+    The exit code is 1 unless all of them run.
+    """
+    from fdrsvm.federation.trial import status as look
+
+    found = look(folder)
     if not found:
-        print("down")
+        say("down")
         return 1
-    print(f"{'name':20} {'pid':>8} {'state':8} {'MB':>6}  node")
+    say(f"{'name':20} {'pid':>8} {'state':8} {'MB':>6}  node")
     for one in found:
         state = "running" if one.is_alive else "ended"
-        print(f"{one.name:20} {one.pid:8} {state:8} {one.megabytes:6.0f}  {one.node}")
+        say(f"{one.name:20} {one.pid:8} {state:8} {one.megabytes:6.0f}  {one.node}")
     return 0 if all(one.is_alive for one in found) else 1
 
 
-def _down(arguments: argparse.Namespace) -> int:
-    from fdrsvm.federation.trial import down
+@federation.command(epilog="example: fdrsvm federation down fed")
+@click.argument("folder", type=PATH)
+def down(folder: Path) -> int:
+    """End what `up` started, and nothing else."""
+    from fdrsvm.federation.trial import down as end
 
-    killed = down(arguments.folder)
-    print(f"down; had to be killed: {', '.join(killed)}" if killed else "down")
+    killed = end(folder)
+    say(f"down; had to be killed: {', '.join(killed)}" if killed else "down")
     return 0
 
 
-def _run(arguments: argparse.Namespace) -> int:
+def _run_options(function: _Function) -> _Function:
+    for option in reversed(
+        (
+            click.argument("folder", type=PATH),
+            click.option("--output", type=PATH, required=True, help="Folder for the results."),
+            click.option(
+                "--set",
+                "settings",
+                multiple=True,
+                metavar="NAME=VALUE",
+                help="A setting, such as tol=1e-5 or algorithm=admm; may be repeated.",
+            ),
+            click.option("--timeout", type=float, help="Stop after so many seconds."),
+        )
+    ):
+        function = option(function)
+    return function
+
+
+@federation.command(epilog="example: fdrsvm federation run fed --output run-1 --set tol=1e-5")
+@_run_options
+def run(folder: Path, output: Path, settings: Sequence[str], timeout: float | None) -> int:
+    """Train, on the server's machine."""
+    return _run(folder, output, settings, timeout, resume=False)
+
+
+@federation.command(epilog="example: fdrsvm federation resume fed --output run-1")
+@_run_options
+def resume(folder: Path, output: Path, settings: Sequence[str], timeout: float | None) -> int:
+    """Go on from the last checkpoint of a run."""
+    return _run(folder, output, settings, timeout, resume=True)
+
+
+@federation.command(epilog="example: fdrsvm federation simulate plants --output run-2")
+@_run_options
+def simulate(folder: Path, output: Path, settings: Sequence[str], timeout: float | None) -> int:
+    """Train with simulated plants, a CSV each.
+
+    The folder is that of the CSV files; no `init` is needed.
+    """
+    from fdrsvm.federation.simulation import simulate as simulated
+
+    end = simulated(folder, output, dict(map(setting, settings)), timeout=timeout, tell=say)
+    return _say_end(end, output)
+
+
+def _run(
+    folder: Path, output: Path, settings: Sequence[str], timeout: float | None, *, resume: bool
+) -> int:
     from fdrsvm.federation.layout import ServerFolder
-    from fdrsvm.federation.runs import run
+    from fdrsvm.federation.runs import run as train
 
-    folder = arguments.folder
     server = ServerFolder.read(folder / "server" if (folder / "server").is_dir() else folder)
-    end = run(
-        server,
-        arguments.output,
-        dict(_setting(text) for text in arguments.set),
-        resume=arguments.resume,
-        timeout=arguments.timeout,
-        tell=_say,
-    )
-    return _say_end(end, arguments.output)
-
-
-def _simulate(arguments: argparse.Namespace) -> int:
-    from fdrsvm.federation.simulation import simulate
-
-    end = simulate(
-        arguments.folder,
-        arguments.output,
-        dict(_setting(text) for text in arguments.set),
-        timeout=arguments.timeout,
-        tell=_say,
-    )
-    return _say_end(end, arguments.output)
+    given = dict(map(setting, settings))
+    end = train(server, output, given, resume=resume, timeout=timeout, tell=say)
+    return _say_end(end, output)
 
 
 def _say_end(end: Mapping[str, Any], output: Path) -> int:
-    _say(
+    say(
         f"{end['reason']} after {end['rounds']} rounds: worst-case risk {end['objective']:.6g}, "
         f"certified gap {end['gap']:.1e}"
     )
-    _say(f"Model: {output / 'model.safetensors'}")
+    say(f"Model: {output / 'model.safetensors'}")
     return 0
 
 
-def _server(arguments: argparse.Namespace) -> int:
+@click.command(cls=Command, epilog="example: fdrsvm server fed/server --open-control")
+@click.argument("folder", type=PATH)
+@click.option(
+    "--open-control",
+    is_flag=True,
+    help="Listen for other machines; whoever reaches the port can run code as this user.",
+)
+def server(folder: Path, open_control: bool) -> int:
+    """Run a federation's server until it is ended.
+
+    FOLDER is the server's folder, from `federation init`.
+    """
     from fdrsvm.federation.layout import ServerFolder
 
     try:
         from fdrsvm.flower_app.server_process import run_server
     except ModuleNotFoundError as error:
         raise _no_flower(error) from None
-    run_server(ServerFolder.read(arguments.folder), open_control=arguments.open_control)
+    run_server(ServerFolder.read(folder), open_control=open_control)
     return 0
 
 
-def _client(arguments: argparse.Namespace) -> int:
+@click.command(cls=Command, epilog="example: fdrsvm client fed/plants/north")
+@click.argument("folder", type=PATH)
+@click.option(
+    "--poll",
+    type=float,
+    default=0.25,
+    show_default=True,
+    help="Seconds between two looks for messages.",
+)
+def client(folder: Path, poll: float) -> int:
+    """Connect a plant and stay.
+
+    FOLDER is the plant's folder, from `federation init`.
+    """
     from fdrsvm.federation.engine import check_server, environment, supernode_arguments
     from fdrsvm.federation.layout import ClientFolder
 
-    client = ClientFolder.read(arguments.folder)
-    os.environ.update(environment(client.flower_home))  # before NumPy and Flower read them
+    plant = ClientFolder.read(folder)
+    os.environ.update(environment(plant.flower_home))  # before NumPy and Flower read them
     try:
         from fdrsvm.flower_app.warm_client import check_plant, run_warm
     except ModuleNotFoundError as error:
         raise _no_flower(error) from None
-    _say(check_plant(client))
-    waiting = check_server(client)
+    say(check_plant(plant))
+    waiting = check_server(plant)
     if waiting:
-        _say(waiting)
-    return run_warm(supernode_arguments(client), client.flower_home, poll=arguments.poll)
-
-
-def _setting(text: str) -> tuple[str, Any]:
-    """NAME=VALUE, where the value is a number, true or false, or else text."""
-    name, separator, value = text.partition("=")
-    if not separator or not name:
-        raise InvalidInputError("--set", "must be NAME=VALUE", f"it is {text!r}")
-    try:
-        return name, tomllib.loads(f"value = {value}")["value"]
-    except tomllib.TOMLDecodeError:
-        return name, value
-
-
-def _say(line: str) -> None:
-    print(line, flush=True)
+        say(waiting)
+    return run_warm(supernode_arguments(plant), plant.flower_home, poll=poll)
 
 
 def _no_flower(error: ModuleNotFoundError) -> FDRSVMError:
-    return FDRSVMError(f"{error.name} is missing: pip install 'fdr-svm[flower]'")
+    return missing_extra(error, "a federation", "flower")
+
+
+COMMANDS = (federation, server, client)

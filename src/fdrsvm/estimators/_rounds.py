@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import Any
 
 import numpy as np
@@ -14,6 +16,18 @@ from fdrsvm.federated.certificate import Standing
 from fdrsvm.federated.rounds import Callback, Result, RoundRecord, Transport, run_rounds
 from fdrsvm.federated.transports.in_process import InProcess
 from fdrsvm.maths.arrays import Array, check_count, check_non_negative
+
+_watchers: ContextVar[tuple[Callback, ...]] = ContextVar("watchers", default=())
+
+
+@contextmanager
+def watched(callback: Callback) -> Iterator[None]:
+    """Within the block every fit in rounds tells ``callback`` about each round, as it comes."""
+    token = _watchers.set((*_watchers.get(), callback))
+    try:
+        yield
+    finally:
+        _watchers.reset(token)
 
 
 def train(
@@ -32,7 +46,7 @@ def train(
     """One run in this process, for all classes together; ``stacklevel`` counts from the caller."""
     tol = check_non_negative(tol, "tol")
     algorithm: Any = method if n_models == 1 else OneVsRest(method, n_models, tol)
-    callbacks: list[Callback] = [print_round] if verbose else []
+    callbacks: list[Callback] = [*_watchers.get(), *([print_round] if verbose else [])]
     transport: Transport = InProcess(problems, n_threads=check_count(n_threads, "n_threads"))
     if secure_aggregation:
         from fdrsvm.federated.secure.sums import SecureSum  # needs an extra

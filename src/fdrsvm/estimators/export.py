@@ -75,6 +75,8 @@ def to_json(model: LinearModel) -> str:
         "certificate": encode(model.certificate),
         "fingerprint": model.fingerprint,
     }
+    if model.record:
+        content["record"] = encode(model.record)
     return json.dumps(content, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import hashlib
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -43,6 +43,9 @@ class LinearModel:
         Its parameters: plain values, in which numbers may be infinite.
     certificate : dict
         What is proved about the weights (objective, lower bound, gap, ...): plain values.
+    record : dict
+        How it was trained, as far as that was kept (scaling, rounds, rows): plain values. Nothing
+        here changes what the model answers.
     """
 
     coef: Array
@@ -52,6 +55,7 @@ class LinearModel:
     estimator: str
     params: dict[str, Any]
     certificate: dict[str, Any]
+    record: dict[str, Any] = field(default_factory=dict)
 
     @classmethod
     def checked(
@@ -64,6 +68,7 @@ class LinearModel:
         feature_names: Iterable[str] | None = None,
         params: Mapping[str, Any] | None = None,
         certificate: Mapping[str, Any] | None = None,
+        record: Mapping[str, Any] | None = None,
     ) -> LinearModel:
         """A model with arrays of its own, or an InvalidInputError that names the fault."""
         labels = _check_classes(classes)
@@ -77,6 +82,7 @@ class LinearModel:
             estimator=check_text(estimator, "estimator"),
             params=_check_mapping(params, "params"),
             certificate=_check_mapping(certificate, "certificate"),
+            record=_check_mapping(record, "record"),
         )
 
     @property

@@ -60,6 +60,8 @@ def _model_bytes(model: LinearModel) -> bytes:
     header: dict[str, Any] = {name: getattr(model, name) for name in _FIELDS}
     for name in ("params", "certificate"):
         header[name] = encode(header[name])
+    if model.record:  # files of the first release have none
+        header["record"] = encode(model.record)
     return pack(_KIND, _VERSION, header, {"coef": model.coef, "intercept": model.intercept})
 
 
@@ -85,4 +87,5 @@ def _build_model(packed: Packed) -> LinearModel:
         feature_names=header["feature_names"],
         params=decode(header["params"], "params"),
         certificate=decode(header["certificate"], "certificate"),
+        record=decode(header.get("record", {}), "record"),
     )

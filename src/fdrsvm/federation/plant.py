@@ -10,6 +10,7 @@ from typing import Any
 
 from fdrsvm.errors import InvalidInputError
 from fdrsvm.maths.arrays import check_count
+from fdrsvm.tables import data_files
 
 _KEYS = (
     "client-id",
@@ -22,7 +23,6 @@ _KEYS = (
     "kappa",
     "least-in-sum",
 )
-_SUFFIXES = (".csv", ".parquet")
 
 
 @dataclass(frozen=True)
@@ -96,13 +96,6 @@ def plant_from_config(node: Mapping[str, Any], run: Mapping[str, Any]) -> Plant:
         kappa=_number(node, "kappa"),
         least_in_sum=check_count(node.get("least-in-sum", 0), "least-in-sum", least=0),
     )
-
-
-def data_files(folder: Path) -> list[Path]:
-    """The data files in a folder, one a client, by name."""
-    if not folder.is_dir():
-        raise InvalidInputError("data", "must be a folder with a CSV a client", "it is not there")
-    return sorted(path for path in folder.iterdir() if path.suffix.lower() in _SUFFIXES)
 
 
 def _simulated(node: Mapping[str, Any], run: Mapping[str, Any]) -> Plant:

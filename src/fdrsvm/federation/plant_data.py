@@ -6,11 +6,8 @@ name columns before these are known to be names: the first line of a file may be
 
 from __future__ import annotations
 
-import csv
 import hashlib
-import io
-from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -18,16 +15,17 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from fdrsvm.errors import InvalidInputError
 from fdrsvm.estimators.contract import ContractError, FeatureContract, Violation
 from fdrsvm.federated.joining import Label, TellableError
 from fdrsvm.federation.plant import Plant
 from fdrsvm.files import read_capped
 from fdrsvm.maths.arrays import Array
+from fdrsvm.tables import Table, parse_table, read_cell, read_labels, read_numbers
 
 _MAX_BYTES = 1 << 32
 _MAX_CONTRACT = 1 << 24
 _MAX_LABELS = 100
-_MISSING = ("", "?", "nan", "NaN", "NA")
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,22 +44,6 @@ class PlantRows:
     digest: str
 
 
-@dataclass(frozen=True)
-class _Table:
-    """Columns by name, as a contract reads them."""
-
-    by_name: Mapping[str, npt.NDArray[Any]]
-    columns: Sequence[str]
-    n_rows: int
-
-    @property
-    def shape(self) -> tuple[int, int]:
-        return self.n_rows, len(self.columns)
-
-    def __getitem__(self, name: str) -> npt.NDArray[Any]:
-        return self.by_name[name]
-
-
 def read_plant(plant: Plant) -> PlantRows:
     """The rows of a plant, or an error that names file, column and rule."""
     content = _read(plant.data, "data", _MAX_BYTES)
@@ -71,20 +53,19 @@ def read_plant(plant: Plant) -> PlantRows:
         text = _read(plant.contract, "contract", _MAX_CONTRACT)
         contract = FeatureContract.from_json(text)
         digest.update(contract.fingerprint.encode())
-    is_parquet = plant.data.suffix.lower() == ".parquet"
-    columns = _read_parquet(content) if is_parquet else _read_csv(content, plant.data.name)
-    labels = columns.pop(plant.label, None)
-    if labels is None:
+    with_labels = _parse(content, plant.data.name)
+    if plant.label not in with_labels.by_name:
         raise TellableError(
             f"data of client {plant.client_id!r}",
             f"must have the label column {plant.label!r}",
-            f"none of its {len(columns)} columns is called that; is the first line a header?",
+            f"none of its {len(with_labels.columns)} columns is called that; is the first line a "
+            "header?",
         )
-    table = _Table(columns, list(columns), len(labels))
-    y = _read_labels(labels, plant.client_id)
+    table = with_labels.without(plant.label)
+    y = _labels(with_labels[plant.label], plant.client_id)
     if contract is None:
         _check_names(table.columns, plant.client_id)
-        X, names = _without_contract(table, plant.client_id), tuple(columns)
+        X, names = _without_contract(table, plant.client_id), tuple(table.columns)
     else:
         X, names = _with_contract(table, y, contract, plant), contract.names
     distinct, codes = np.unique(y, return_inverse=True)
@@ -113,41 +94,17 @@ def _read(path: Path, what: str, max_bytes: int) -> bytes:
         ) from None
 
 
-def _read_csv(content: bytes, file: str) -> dict[str, npt.NDArray[Any]]:
+def _parse(content: bytes, file: str) -> Table:
+    """The table; that its reader's words hold no value is part of what it promises."""
     try:
-        text = content.decode("utf-8-sig")
-        rows = [row for row in csv.reader(io.StringIO(text, newline=""), strict=True) if row]
-    except UnicodeDecodeError as error:
-        found = f"{file}: byte {error.start} is none"
-        raise TellableError("data", "must be a CSV in UTF-8", found) from None
-    except csv.Error:
-        raise TellableError("data", "must be a CSV in UTF-8", f"{file}: it is broken") from None
-    if len(rows) < 2:
-        raise TellableError("data", "must have a header line and a row", f"{file} has less")
-    header = [cell.strip() for cell in rows[0]]
-    _check_header(header, file)
-    for number, row in enumerate(rows[1:]):
-        if len(row) != len(header):
-            raise TellableError(
-                "data",
-                f"every row must have {len(header)} cells, as the header has",
-                f"{file}: row {number} has {len(row)}",
-            )
-    cells = zip(*rows[1:], strict=True)
-    return {name: _column(column) for name, column in zip(header, cells, strict=True)}
-
-
-def _check_header(header: Sequence[str], file: str) -> None:
-    name, count = Counter(header).most_common(1)[0]
-    if count > 1 or "" in header:
-        places = [str(k) for k, other in enumerate(header) if other == name]
-        found = f"{' and '.join(places)} have the same" if count > 1 else "one has none"
-        raise TellableError("data", "columns must have different names", f"{file}: {found}")
+        return parse_table(content, file)
+    except InvalidInputError as error:
+        raise TellableError(error.argument, error.rule, error.found) from None
 
 
 def _check_names(names: Sequence[str], client_id: str) -> None:
     """Without a contract nobody else knows the names, and a row could be taken for them."""
-    numbers = [k for k, name in enumerate(names) if isinstance(_cell(name), float)]
+    numbers = [k for k, name in enumerate(names) if isinstance(read_cell(name), float)]
     if numbers:
         raise TellableError(
             f"data of client {client_id!r}",
@@ -156,44 +113,8 @@ def _check_names(names: Sequence[str], client_id: str) -> None:
         )
 
 
-def _column(cells: Sequence[str]) -> npt.NDArray[Any]:
-    """Numbers if all of them are, else as a contract can tell them apart: None is missing."""
-    if not any("_" in cell for cell in cells):  # Python reads 1_000, nobody else does
-        try:
-            return np.array(cells, dtype=np.float64)
-        except ValueError:
-            pass
-    values = np.empty(len(cells), dtype=object)
-    for n, cell in enumerate(cells):
-        values[n] = _cell(cell.strip())
-    return values
-
-
-def _cell(cell: str) -> float | str | None:
-    if cell in _MISSING:
-        return None
-    try:
-        return cell if "_" in cell else float(cell)
-    except ValueError:
-        return cell
-
-
-def _read_parquet(content: bytes) -> dict[str, npt.NDArray[Any]]:
-    try:
-        from pyarrow import ArrowInvalid, BufferReader, parquet
-    except ModuleNotFoundError:
-        raise TellableError(
-            "data", "Parquet needs pyarrow", "it is not installed; install it, or write a CSV"
-        ) from None
-    try:
-        table = parquet.read_table(BufferReader(content))
-    except ArrowInvalid:
-        raise TellableError("data", "must be a Parquet file", "it is not") from None
-    return {name: np.asarray(table[name].to_numpy()) for name in table.column_names}
-
-
 def _with_contract(
-    table: _Table, y: npt.NDArray[Any], contract: FeatureContract, plant: Plant
+    table: Table, y: npt.NDArray[Any], contract: FeatureContract, plant: Plant
 ) -> Array:
     """As agreed; columns that are not in the contract are counted, and not named."""
     try:
@@ -208,51 +129,27 @@ def _with_contract(
         raise ContractError(found) from None
 
 
-def _without_contract(table: _Table, client_id: str) -> Array:
+def _without_contract(table: Table, client_id: str) -> Array:
     """Every column must be numbers, finite and not missing."""
     violations = []
     if not table.columns:
         violations.append(Violation(client_id, None, "must have a feature", 0, None))
+    columns = []
     for name in table.columns:
-        column = table[name]
-        if column.dtype.kind in "biuf":
-            broken = ~np.isfinite(column.astype(np.float64))
-        else:
-            broken = np.array([not isinstance(item, float) for item in column], dtype=bool)
+        values, broken = read_numbers(table[name])
+        columns.append(values)
         if broken.any():
             count, first = int(np.count_nonzero(broken)), int(broken.argmax())
             violations.append(Violation(client_id, name, "must be a finite number", count, first))
     if violations:
         raise ContractError(violations)
-    return np.column_stack([table[name].astype(np.float64) for name in table.columns])
+    return np.column_stack(columns)
 
 
-def _read_labels(column: npt.NDArray[Any], client_id: str) -> npt.NDArray[Any]:
-    """Whole numbers if all are, else text."""
-    if column.dtype.kind in "biu":
-        return column.astype(np.int64)
-    if column.dtype.kind == "f":
-        broken = ~np.isfinite(column) | (column != np.round(column))
-        if not broken.any():
-            return column.astype(np.int64)
-    else:
-        broken = np.array([item is None or item != item for item in column], dtype=bool)
-        if not broken.any():
-            return np.array([_label_text(item) for item in column])
-    raise ContractError(
-        [
-            Violation(
-                client_id,
-                "y",
-                "label must be text or a whole number",
-                int(np.count_nonzero(broken)),
-                int(broken.argmax()),
-            )
-        ]
-    )
-
-
-def _label_text(item: Any) -> str:
-    """Where some labels are numbers and some text, all are text."""
-    is_whole = isinstance(item, float) and item.is_integer()
-    return str(int(item)) if is_whole else str(item).strip()
+def _labels(column: npt.NDArray[Any], client_id: str) -> npt.NDArray[Any]:
+    labels, broken = read_labels(column)
+    if not broken.any():
+        return labels
+    rule = "label must be text or a whole number"
+    count, first = int(np.count_nonzero(broken)), int(broken.argmax())
+    raise ContractError([Violation(client_id, "y", rule, count, first)])

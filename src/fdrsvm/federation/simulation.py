@@ -14,12 +14,12 @@ from fdrsvm.errors import FDRSVMError, InvalidInputError
 from fdrsvm.federation.app_folder import write_app_folder
 from fdrsvm.federation.engine import environment, simulation_command, start_run
 from fdrsvm.federation.layout import CONNECTION, ServerFolder
-from fdrsvm.federation.plant import data_files
 from fdrsvm.federation.processes import Started, start, stop
 from fdrsvm.federation.run_folder import check_output
 from fdrsvm.federation.runs import follow
 from fdrsvm.federation.settings import RunSettings
 from fdrsvm.files import write_atomically
+from fdrsvm.tables import data_files
 
 _LOCAL = "127.0.0.1"
 _START_SECONDS = 120.0

@@ -17,6 +17,7 @@ from fdrsvm.federated.algorithms.feddro_published import FedDROPublished
 from fdrsvm.federated.algorithms.fedprox import FedProx
 from fdrsvm.federated.algorithms.fedsgd import FedSGD
 from fdrsvm.federated.algorithms.one_vs_rest import OneVsRest, OneVsRestProblem
+from fdrsvm.federated.algorithms.private_subgradient import PrivateSubgradient
 from fdrsvm.federated.algorithms.subgradient import Subgradient
 from fdrsvm.federated.secure.step import SecureStep
 
@@ -33,6 +34,7 @@ __all__ = [
     "FedSGD",
     "OneVsRest",
     "OneVsRestProblem",
+    "PrivateSubgradient",
     "Subgradient",
     "describe",
     "from_description",
@@ -52,9 +54,10 @@ ALGORITHMS: dict[str, type[Any]] = {
         FedDROPublished,
     )
 }
+# Not by name alone: these need settings that have no default.
 _KNOWN = {
     **ALGORITHMS,
-    **{kind.name: kind for kind in (Evaluation, OneVsRest, SecureStep)},
+    **{kind.name: kind for kind in (Evaluation, OneVsRest, PrivateSubgradient, SecureStep)},
 }
 
 

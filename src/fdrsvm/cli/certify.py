@@ -1,0 +1,184 @@
+"""``fdrsvm certify``."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from fdrsvm.cli.commands import PATH, Command, data_options, data_settings
+from fdrsvm.cli.console import number, say, say_words, show_table
+
+if TYPE_CHECKING:
+    from fdrsvm.estimators.linear_model import LinearModel
+    from fdrsvm.workflow.ball import Overrides
+    from fdrsvm.workflow.certifying import Flips, Recomputed
+    from fdrsvm.workflow.rows import Rows
+
+
+@click.command(
+    cls=Command,
+    epilog="""\b
+example: fdrsvm certify run/model.safetensors
+         fdrsvm certify run/model.safetensors plants/ --label fault
+         fdrsvm certify run/model.safetensors --c1 2 --c2 1
+""",
+)
+@click.argument("model", type=PATH)
+@click.argument("data", type=PATH, nargs=-1)
+@data_options
+@click.option("--epsilon", type=float, help="Recompute at this radius, not the model's own.")
+@click.option("--kappa", type=float, help="Recompute at this label price.")
+@click.option("--norm", type=click.Choice(("l1", "l2", "linf")), help="Recompute in this norm.")
+@click.option("--c1", type=float, help="Constant of the paper's Proposition 2; needs --c2.")
+@click.option("--c2", type=float, help="Constant of the paper's Proposition 2; needs --c1.")
+@click.option(
+    "--tail", type=float, default=2.0, show_default=True, help="Its tail exponent a, above 1."
+)
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+def certify(
+    model: Path,
+    data: Sequence[Path],
+    named: Sequence[str],
+    client_column: str | None,
+    label: str | None,
+    ignore: Sequence[str],
+    epsilon: float | None,
+    kappa: float | None,
+    norm: str | None,
+    c1: float | None,
+    c2: float | None,
+    tail: float,
+    as_json: bool,
+) -> int:
+    """Say what is proved of a model, in words and numbers.
+
+    Worst-case risk, gap, radius and confidence from the file alone. With data also anew: each
+    client's worst-case risk, exactly, and how far rows must move for decisions to turn. On the rows
+    of training the risks are those of the file.
+    """
+    from fdrsvm.estimators.model_file import load_model
+    from fdrsvm.workflow.ball import Overrides
+    from fdrsvm.workflow.certifying import flips, in_words, recompute
+    from fdrsvm.workflow.rows import read_rows
+
+    if (c1 is None) != (c2 is None):
+        raise click.UsageError("--c1 and --c2 go together.")
+    loaded = load_model(model)
+    rows = None
+    if data or named:
+        settings = data_settings(data, named, client_column, label, ignore)
+        rows = read_rows(settings, features=loaded.feature_names)
+    given = Overrides(epsilon, kappa, norm)
+    words = [*in_words(loaded), _confidence(loaded, rows, c1, c2, tail)]
+    again = None if rows is None else recompute(loaded, rows, given)
+    turns = None if rows is None else flips(loaded, rows, norm)
+    if as_json:
+        say(json.dumps(_content(loaded, words, again, turns), indent=2))
+        return 0
+    for sentence in words:
+        say_words(sentence)
+    if again is not None and turns is not None:
+        _show_recomputed(again, given)
+        _show_flips(loaded, turns)
+    return 0
+
+
+def _confidence(
+    model: LinearModel, rows: Rows | None, c1: float | None, c2: float | None, tail: float
+) -> str:
+    from fdrsvm.workflow.certifying import confidence, training_counts
+
+    if c1 is None or c2 is None:
+        return (
+            "Confidence: not stated. How likely the truth lies within the radius depends on "
+            "constants of the data (Proposition 2 of the paper) that nobody knows; with --c1 and "
+            "--c2 it is computed from yours."
+        )
+    counts = training_counts(model) or ({} if rows is None else rows.counts())
+    if not counts:
+        raise click.UsageError("The file does not say how many rows there were: give the data.")
+    value = confidence(model, counts, c1, c2, tail)
+    return (
+        f"Confidence: with c1 = {c1:g}, c2 = {c2:g} and tail exponent {tail:g}, the truth lies "
+        f"within the radius with probability {value:.4g} at least (Proposition 2 of the paper)."
+    )
+
+
+def _show_recomputed(again: Recomputed, given: Overrides) -> None:
+    from fdrsvm.workflow.ball import Overrides
+
+    say()
+    say("Recomputed on the data given:")
+    has_classes = any(one.label is not None for one in again.risks)
+    headings = ["client", *(["class"] if has_classes else [])]
+    rows = [
+        [
+            one.client,
+            *([str(one.label)] if has_classes else []),
+            str(one.n_rows),
+            number(one.epsilon),
+            number(one.mean_loss, 6),
+            number(one.worst_case, 6),
+            "-" if one.stated is None else number(one.stated, 6),
+        ]
+        for one in again.risks
+    ]
+    show_table(
+        [*headings, "rows", "epsilon", "mean loss", "worst-case risk", "in the file"],
+        rows,
+        n_left=len(headings),
+    )
+    total = ", ".join(number(value, 6) for value in again.objectives)
+    say(f"Weighted sum: {total}")
+    if given != Overrides():
+        say("The radius, label price or norm is not that of training: compare nothing with it.")
+    elif again.agrees is not None:
+        say(
+            "These are the numbers in the file."
+            if again.agrees
+            else "These are not the numbers in the file: the data are not those of training."
+        )
+    if again.n_clipped:
+        say(f"{again.n_clipped} values lay outside the support and were moved to its edge.")
+
+
+def _show_flips(model: LinearModel, turns: Flips) -> None:
+    from fdrsvm.workflow.scaling import Scaling
+
+    say()
+    say(f"How far rows must move for decisions to turn ({Scaling.of(model).unit}):")
+    rows = [
+        [f"{part:.0%}", number(move) if move < float("inf") else "cannot be turned"]
+        for part, move in turns.moves.items()
+    ]
+    show_table(["share of the rows", "distance"], rows)
+
+
+def _content(
+    model: LinearModel, words: Sequence[str], again: Recomputed | None, turns: Flips | None
+) -> dict[str, Any]:
+    from dataclasses import asdict
+
+    from fdrsvm.estimators.plain_json import encode, plain
+    from fdrsvm.workflow.certifying import proved
+
+    content: dict[str, Any] = {
+        "model_sha256": model.fingerprint,
+        "estimator": model.estimator,
+        "words": list(words),
+        "proved": [asdict(one) for one in proved(model)],
+    }
+    if again is not None and turns is not None:
+        content["recomputed"] = [asdict(one) for one in again.risks]
+        content["weighted_sums"] = list(again.objectives)
+        content["agrees_with_file"] = again.agrees
+        content["n_clipped"] = again.n_clipped
+        content["flips"] = {str(part): move for part, move in turns.moves.items()}
+    return dict(encode(plain(content, "certificate")))
+
+
+COMMANDS = (certify,)

@@ -1,0 +1,53 @@
+"""``fdrsvm demo``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from fdrsvm.cli.commands import PATH, SEED, Command, missing_extra
+from fdrsvm.cli.console import say
+
+
+@click.command(
+    cls=Command,
+    epilog="""\b
+example: fdrsvm demo --output report
+         fdrsvm demo --data pump
+""",
+)
+@click.option(
+    "--output", type=PATH, default=Path("report"), show_default=True, help="Folder for index.html."
+)
+@click.option("--seed", type=SEED, default=0, show_default=True, help="Seed of splits and noise.")
+@click.option(
+    "--data",
+    type=PATH,
+    metavar="FOLDER",
+    help="Only write the plants' files there, for training and testing, and a data contract: "
+    "something to try the other commands on.",
+)
+def demo(output: Path, seed: int, data: Path | None) -> int:
+    """Train on four plants with wrong labels, and write a report."""
+    if data is not None:
+        from fdrsvm.experiments.demo_files import write_files
+
+        say("\n".join(map(str, write_files(data, seed))))
+        return 0
+    from fdrsvm.experiments.demo import format_table, run_demo
+
+    try:
+        from fdrsvm.experiments.demo_report import write_report
+    except ModuleNotFoundError as error:
+        raise missing_extra(error, "the demo", "experiments") from None
+    output.mkdir(parents=True, exist_ok=True)  # an error now is better than one after training
+    say("Training on four plants (the first run also compiles, about a minute) ...")
+    made, outcomes = run_demo(seed)
+    path = write_report(made, outcomes, output, seed)
+    say(format_table(outcomes))
+    say(f"Report: {path}")
+    return 0
+
+
+COMMANDS = (demo,)

@@ -1,0 +1,89 @@
+"""``fdrsvm evaluate``."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import asdict, replace
+from pathlib import Path
+
+import click
+
+from fdrsvm.cli.commands import PATH, Command, data_options, data_settings
+from fdrsvm.cli.console import progress, say, share, show_table
+
+
+@click.command(
+    cls=Command,
+    epilog="""\b
+example: fdrsvm evaluate run/model.safetensors test/ --label fault
+         fdrsvm evaluate run/model.safetensors test/ --label fault --compare train/
+""",
+)
+@click.argument("model", type=PATH)
+@click.argument("data", type=PATH, nargs=-1)
+@data_options
+@click.option(
+    "--positive", metavar="LABEL", help="The class whose F1 counts, of two [the second one]."
+)
+@click.option(
+    "--compare",
+    type=PATH,
+    multiple=True,
+    metavar="DATA",
+    help="Train local, federated and central models on these files or folders, with the model's "
+    "parameters, and score them beside it; may be repeated.",
+)
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+def evaluate(
+    model: Path,
+    data: Sequence[Path],
+    named: Sequence[str],
+    client_column: str | None,
+    label: str | None,
+    ignore: Sequence[str],
+    positive: str | None,
+    compare: Sequence[Path],
+    as_json: bool,
+) -> int:
+    """Score a model on data, over all rows and client by client.
+
+    Accuracy, F1 (of more than two classes its mean) and balanced accuracy. Rows of training tell
+    how well the model fits, other rows how good it is.
+    """
+    from fdrsvm.estimators.model_file import load_model
+    from fdrsvm.workflow.rows import read_rows
+    from fdrsvm.workflow.scores import compare as compare_models
+    from fdrsvm.workflow.scores import score
+
+    loaded = load_model(model)
+    settings = data_settings(data, named, client_column, label, ignore)
+    rows = read_rows(settings, features=loaded.feature_names)
+    scores = score(loaded, rows, positive)
+    if compare:
+        others = replace(settings, paths=tuple(compare), named={})
+        training = read_rows(others, features=loaded.feature_names)
+        with progress("training local, federated and central models"):
+            scores += compare_models(loaded, rows, training, positive)
+    if as_json:
+        say(json.dumps([asdict(one) for one in scores], indent=2).replace("NaN", "null"))
+        return 0
+    show_table(
+        ["model", "client", "rows", "accuracy", "F1", "balanced accuracy"],
+        [
+            [
+                one.model,
+                one.client,
+                str(one.n_rows),
+                share(one.accuracy),
+                share(one.f1),
+                share(one.balanced_accuracy),
+            ]
+            for one in scores
+        ],
+        n_left=2,
+    )
+    return 0
+
+
+COMMANDS = (evaluate,)

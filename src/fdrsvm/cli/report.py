@@ -1,0 +1,66 @@
+"""``fdrsvm report``."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import click
+
+from fdrsvm.cli.commands import PATH, Command, data_options, data_settings
+from fdrsvm.cli.console import say
+
+
+@click.command(
+    cls=Command,
+    epilog="example: fdrsvm report run/model.safetensors plants/ --label fault --sample 17",
+)
+@click.argument("model", type=PATH)
+@click.argument("data", type=PATH, nargs=-1)
+@data_options
+@click.option(
+    "--sample",
+    type=click.IntRange(min=0),
+    help="Number of the row to explain, from 0 in the order of the data [a middling one].",
+)
+@click.option(
+    "--output",
+    type=PATH,
+    default=Path("report.html"),
+    show_default=True,
+    help="The page: one file, which needs no network.",
+)
+def report(
+    model: Path,
+    data: Sequence[Path],
+    named: Sequence[str],
+    client_column: str | None,
+    label: str | None,
+    ignore: Sequence[str],
+    sample: int | None,
+    output: Path,
+) -> int:
+    """Write a page about one model.
+
+    Training with its certified gap, risk per client, which features matter; with data also the
+    worst case, and what would turn the decision on a chosen row.
+    """
+    from fdrsvm.estimators.model_file import load_model
+    from fdrsvm.files import write_atomically
+    from fdrsvm.reporting import model_page
+    from fdrsvm.workflow.rows import read_rows
+
+    loaded = load_model(model)
+    rows = None
+    if data or named:
+        settings = data_settings(data, named, client_column, label, ignore)
+        rows = read_rows(settings, features=loaded.feature_names)
+    elif sample is not None:
+        raise click.UsageError("--sample needs data.")
+    page = model_page(loaded, rows, name=model.name, sample=sample)
+    write_atomically(output, page.encode())
+    say(f"Report: {output}")
+    return 0
+
+
+COMMANDS = (report,)

@@ -1,0 +1,244 @@
+"""How many rows a run gave away: every client attacked, and claims compared with the true rows."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from fdrsvm.errors import InvalidInputError
+from fdrsvm.federated.federation import check_client_weights
+from fdrsvm.federated.messages import Broadcast, ClientProfile, Update
+from fdrsvm.leakage.attack import Claims, Limits, recover_rows
+from fdrsvm.leakage.observations import observe
+from fdrsvm.leakage.recording import Recording
+from fdrsvm.maths.arrays import Array, check_matrix
+
+SUM = "all"  # the id of a sum over clients
+
+_MATCH = 1e-6
+
+
+@dataclass(frozen=True)
+class ClientLeak:
+    """What an attack made of one client's messages.
+
+    Attributes
+    ----------
+    client_id : str
+        The client, or "all" for a sum.
+    n_rows : int
+        Its rows.
+    n_cuts : int
+        How many cuts the attacker had; without any there is nothing to attack.
+    claims : Claims
+        Rows that the attacker claims, with labels where they are known (else 0 and y x).
+    n_recovered : int or None
+        True rows among them; None if the true rows were not given.
+    n_right : int or None
+        Claims that are a true row, within 1e-6 in every feature.
+    """
+
+    client_id: str
+    n_rows: int
+    n_cuts: int
+    claims: Claims
+    n_recovered: int | None = None
+    n_right: int | None = None
+
+    @property
+    def n_claimed(self) -> int:
+        """How many rows are claimed."""
+        return len(self.claims.rows)
+
+    @property
+    def share(self) -> float | None:
+        """Part of the client's rows that was recovered."""
+        return None if self.n_recovered is None else self.n_recovered / self.n_rows
+
+    @property
+    def precision(self) -> float | None:
+        """Part of the claims that is right; None without claims."""
+        if self.n_right is None or self.n_claimed == 0:
+            return None
+        return self.n_right / self.n_claimed
+
+
+@dataclass(frozen=True)
+class LeakAudit:
+    """What a curious server could have learnt from a run, client by client."""
+
+    clients: tuple[ClientLeak, ...]
+
+    @property
+    def n_rows(self) -> int:
+        """Rows of all clients."""
+        return sum(client.n_rows for client in self.clients)
+
+    @property
+    def n_claimed(self) -> int:
+        """Rows claimed in all."""
+        return sum(client.n_claimed for client in self.clients)
+
+    @property
+    def n_recovered(self) -> int | None:
+        """Rows recovered in all; None if the true rows were not given."""
+        counts = [client.n_recovered for client in self.clients]
+        return None if None in counts else sum(count for count in counts if count is not None)
+
+    @property
+    def share(self) -> float | None:
+        """Part of all rows that was recovered."""
+        return None if self.n_recovered is None else self.n_recovered / self.n_rows
+
+    @property
+    def precision(self) -> float | None:
+        """Part of all claims that is right."""
+        right = [client.n_right for client in self.clients]
+        if None in right or self.n_claimed == 0:
+            return None
+        return sum(count for count in right if count is not None) / self.n_claimed
+
+
+def audit_leak(
+    recording: Recording,
+    clients_rows: Mapping[str, Array] | None = None,
+    *,
+    limits: Limits | None = None,
+    row_masses: Mapping[str, Array] | None = None,
+) -> LeakAudit:
+    """Attack every client of a recorded run with all that the server has.
+
+    Parameters
+    ----------
+    recording : Recording
+        From :func:`fdrsvm.leakage.read_recording`.
+    clients_rows : mapping from client id to matrix, optional
+        The features as the clients trained on them, scaled if they scaled: to grade the claims.
+    limits : (low, high), optional
+        What the attacker knows of the features, as (0, 1) after agreed scaling.
+    row_masses : mapping from client id to array, optional
+        What one row may weigh where that is not 1/N, as in sums over clients of unequal size:
+        alpha_g/N_g of each.
+
+    Notes
+    -----
+    The attacker is passive: it looks at messages and asks for nothing of its own. One that chooses
+    models to be evaluated learns more.
+    """
+    found = []
+    for profile in recording.profiles:
+        equal = np.array([1.0 / profile.n_samples])
+        masses = np.asarray((row_masses or {}).get(profile.client_id, equal), dtype=np.float64)
+        exchanges = recording.of_client(profile.client_id)
+        found.append(_attacked(exchanges, profile, masses, limits))
+    return LeakAudit(tuple(_graded(leak, clients_rows) for leak in found))
+
+
+def audit_sums(
+    recording: Recording,
+    clients_rows: Mapping[str, Array] | None = None,
+    *,
+    client_weights: object = "equal",
+    limits: Limits | None = None,
+) -> LeakAudit:
+    """The same if the server had seen weighted sums over the clients only, one "client" in all.
+
+    What secure aggregation would have left of a run without it. Rounds that lack a client, or in
+    which clients sent different numbers of cuts, are left out.
+    """
+    alphas = check_client_weights(client_weights, recording.profiles)
+    sizes = np.array([profile.n_samples for profile in recording.profiles])
+    profile = replace(recording.profiles[0], client_id=SUM, n_samples=int(sizes.sum()))
+    masses = np.unique((alphas / sizes)[alphas > 0.0])
+    leak = _attacked(_summed(recording, alphas), profile, masses, limits)
+    rows = None
+    if clients_rows is not None:
+        parts = [_rows_of(clients_rows, p) for p in recording.profiles]
+        rows = {SUM: np.concatenate(parts)}
+    return LeakAudit((_graded(leak, rows),))
+
+
+def _attacked(
+    exchanges: Sequence[tuple[Broadcast, Update]],
+    profile: ClientProfile,
+    masses: Array,
+    limits: Limits | None,
+) -> ClientLeak:
+    """Claims of all models together; each row once."""
+    observed = observe(exchanges, profile, masses)
+    parts = [recover_rows(seen, limits) for seen in observed]
+    n_cuts = sum(len(seen.states) for seen in observed)
+    rows, labels = np.empty((0, profile.n_features)), np.empty(0)
+    for part in parts:
+        for row, label in zip(*part, strict=True):
+            if not _matches(row, rows).any():
+                rows, labels = np.vstack([rows, row]), np.append(labels, label)
+    return ClientLeak(profile.client_id, profile.n_samples, n_cuts, Claims(rows, labels))
+
+
+def _matches(row: Array, rows: Array) -> Array:
+    """Where ``rows`` hold this one, or its negative: without a label only y x is known."""
+    near = np.abs(rows - row).max(axis=1, initial=0.0) <= _MATCH
+    return np.asarray(near | (np.abs(rows + row).max(axis=1, initial=0.0) <= _MATCH))
+
+
+def _graded(leak: ClientLeak, clients_rows: Mapping[str, Array] | None) -> ClientLeak:
+    if clients_rows is None:
+        return leak
+    true = _rows_of(clients_rows, leak)
+    hits = np.array([_matches(row, true) for row in leak.claims.rows], dtype=bool)
+    hits = hits.reshape(leak.n_claimed, len(true))
+    return replace(
+        leak,
+        n_rows=len(true),
+        n_recovered=int(hits.any(axis=0).sum()),
+        n_right=int(hits.any(axis=1).sum()),
+    )
+
+
+def _rows_of(clients_rows: Mapping[str, Array], client: ClientProfile | ClientLeak) -> Array:
+    if client.client_id not in clients_rows:
+        raise InvalidInputError(
+            "clients_rows", "must hold every client", f"{client.client_id!r} is not there"
+        )
+    rows: Array = check_matrix(clients_rows[client.client_id], "clients_rows")
+    n_features = (
+        client.n_features if isinstance(client, ClientProfile) else client.claims.rows.shape[1]
+    )
+    if rows.shape[1] != n_features:
+        raise InvalidInputError(
+            "clients_rows",
+            f"rows of {client.client_id!r} must have {n_features} features",
+            f"they have {rows.shape[1]}",
+        )
+    return rows
+
+
+def _summed(recording: Recording, alphas: Array) -> list[tuple[Broadcast, Update]]:
+    """Weighted sums of the cuts of each exchange in which all clients took part."""
+    by_round: dict[tuple[str, int], dict[str, tuple[Broadcast, Update]]] = {}
+    for asked, got in recording.exchanges:
+        by_round.setdefault((got.run_id, got.round), {})[got.client_id] = (asked, got)
+    sums = []
+    for together in by_round.values():
+        pairs = [together.get(profile.client_id) for profile in recording.profiles]
+        whole = [pair for pair in pairs if pair is not None]
+        forms = {frozenset((n, a.shape) for n, a in got.values.items()) for _, got in whole}
+        if len(whole) < len(pairs) or len(forms) > 1:
+            continue
+        asked, first = whole[0]
+        values = {
+            name: np.asarray(
+                sum(alpha * got.values[name] for alpha, (_, got) in zip(alphas, whole, strict=True))
+            )
+            for name in first.values
+            if not name.endswith(("squares", "own"))
+        }
+        sums.append((asked, replace(first, client_id=SUM, values=values)))
+    if not sums:
+        raise InvalidInputError(
+            "recording", "must have a round whose answers can be summed", "it has none"
+        )
+    return sums

@@ -1,0 +1,198 @@
+"""How often a model is right, over all rows and client by client, and beside other models."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from fdrsvm.errors import ConvergenceWarning, InvalidInputError, UnsupportedError
+from fdrsvm.estimators._counts import score_counts
+from fdrsvm.estimators._parameters import from_plain
+from fdrsvm.estimators.linear_model import LinearModel
+from fdrsvm.maths.arrays import Array
+from fdrsvm.workflow.ball import ROBUST
+from fdrsvm.workflow.rows import Rows, match_labels
+from fdrsvm.workflow.scaling import Scaling
+from fdrsvm.workflow.training import fit, make_estimator
+
+POOLED = "all"
+LOCAL, FEDERATED, CENTRAL = "local", "federated", "central"
+_SHARED = ("kappa", "norm", "support", "loss", "tol", "fit_intercept", "class_weight", "outside")
+
+
+@dataclass(frozen=True)
+class Score:
+    """One model on the rows of one client, or of all; nan where it could not be trained."""
+
+    model: str
+    client: str
+    n_rows: int
+    accuracy: float
+    f1: float
+    balanced_accuracy: float
+
+
+def check_fits(model: LinearModel, rows: Rows) -> None:
+    """The rows must have as many features as the model."""
+    if rows.X.shape[1] != model.n_features:
+        raise InvalidInputError(
+            "data",
+            f"must have the {model.n_features} features of the model",
+            f"it has {rows.X.shape[1]}; ignore the columns that are none",
+        )
+
+
+def score(model: LinearModel, rows: Rows, positive: Any = None) -> list[Score]:
+    """The model on each client's rows, and on all.
+
+    Parameters
+    ----------
+    model : LinearModel
+        What to score.
+    rows : Rows
+        Rows with labels, best such as were not used in training.
+    positive : label, optional
+        For two classes: the one whose F1 counts; by default the second of the sorted labels.
+    """
+    check_fits(model, rows)
+    counts = dict(_count(dict.fromkeys(rows.client_names, model), model.classes, rows))
+    return _scores("model", counts, rows, _positive(model, positive))
+
+
+def compare(model: LinearModel, rows: Rows, training: Rows, positive: Any = None) -> list[Score]:
+    """Models trained on other rows with the model's parameters, each scored on ``rows``.
+
+    "local" is a client's own model on its own rows, "federated" one model across the clients,
+    "central" one on all rows together. All use the scaling of ``model``, so that the radius means
+    the same for all.
+    """
+    check_fits(model, rows)
+    check_fits(model, training)
+    where = _positive(model, positive)
+    unknown = sorted(set(rows.client_names) - set(training.client_names))
+    if unknown:
+        raise InvalidInputError(
+            "compare",
+            "must have training rows of every client that is scored",
+            f"none of {', '.join(map(repr, unknown))}",
+        )
+    scaling, labels = Scaling.of(model), np.array(model.classes)
+    y = labels[match_labels(training.labels, model.classes)]
+    training = replace(training, y=y)
+    params = _central_params(model)
+    local = {
+        name: _trained("DRSVC", params, scaling, training.of(name)) for name in rows.client_names
+    }
+    federated = _trained("FDRSVC", _federated_params(model), scaling, training)
+    central = _trained("DRSVC", params, scaling, training)
+    found = []
+    for kind, models in (
+        (LOCAL, local),
+        (FEDERATED, dict.fromkeys(rows.client_names, federated)),
+        (CENTRAL, dict.fromkeys(rows.client_names, central)),
+    ):
+        counts = dict(_count(models, model.classes, rows))
+        found += _scores(kind, counts, rows, where)
+    return found
+
+
+def _positive(model: LinearModel, label: Any) -> int | None:
+    """Position of the class whose F1 counts; None means the mean over classes."""
+    if len(model.classes) > 2:
+        if label is not None:
+            raise InvalidInputError(
+                "positive", "is for two classes; of more the mean F1 is given", f"it is {label!r}"
+            )
+        return None
+    if label is None:
+        return 1
+    names = [str(one) for one in model.classes]
+    if str(label) not in names:
+        raise InvalidInputError(
+            "positive", f"must be one of the model's classes {names}", f"it is {label!r}"
+        )
+    return names.index(str(label))
+
+
+def _count(
+    models: Mapping[str, LinearModel | None], classes: Sequence[Any], rows: Rows
+) -> Iterator[tuple[str, Array | None]]:
+    """Confusion counts of each client's rows by its model, which may know fewer classes."""
+    codes = match_labels(rows.labels, classes)
+    for client, model in models.items():
+        if model is None:
+            yield client, None
+            continue
+        mine = rows.clients == client
+        predicted = match_labels(model.predict(rows.X[mine]), classes)
+        counts = np.zeros((len(classes), len(classes)))
+        np.add.at(counts, (codes[mine], predicted), 1.0)
+        yield client, counts
+
+
+def _scores(
+    kind: str, counts: Mapping[str, Array | None], rows: Rows, positive: int | None
+) -> list[Score]:
+    sizes = rows.counts()
+    found = [_score(kind, name, sizes[name], each, positive) for name, each in counts.items()]
+    if len(counts) > 1:
+        parts = [each for each in counts.values() if each is not None]
+        pooled = None if len(parts) < len(counts) else np.sum(parts, axis=0)
+        found.append(_score(kind, POOLED, len(rows.X), pooled, positive))
+    return found
+
+
+def _score(
+    kind: str, client: str, n_rows: int, counts: Array | None, positive: int | None
+) -> Score:
+    if counts is None:
+        return Score(kind, client, n_rows, np.nan, np.nan, np.nan)
+    if positive == 0:
+        counts = counts[::-1, ::-1]  # so that "f1", which is of the second class, is of the first
+    return Score(
+        kind,
+        client,
+        n_rows,
+        score_counts(counts, "accuracy"),
+        score_counts(counts, "f1_macro" if positive is None else "f1"),
+        score_counts(counts, "balanced_accuracy"),
+    )
+
+
+def _central_params(model: LinearModel) -> dict[str, Any]:
+    if model.estimator not in ROBUST:
+        raise UnsupportedError(
+            f"a comparison is for models of {' and '.join(ROBUST)}, whose parameters all three "
+            f"models share; this is one of {model.estimator}"
+        )
+    params = {name: from_plain(value) for name, value in model.params.items()}
+    for name in ("epsilon", "kappa"):
+        if not isinstance(params[name], str | float | int):
+            raise UnsupportedError(
+                f"a comparison needs one {name} for all clients; this model has one for each"
+            )
+    return {name: params[name] for name in ("epsilon", *_SHARED)}
+
+
+def _federated_params(model: LinearModel) -> dict[str, Any]:
+    if model.estimator == "FDRSVC":
+        return {name: from_plain(value) for name, value in model.params.items()}
+    return _central_params(model)
+
+
+def _trained(
+    name: str, params: Mapping[str, Any], scaling: Scaling, rows: Rows
+) -> LinearModel | None:
+    """None if there is one class only, as at a plant that has seen no fault."""
+    if len(np.unique(rows.labels)) < 2:
+        return None
+    estimator = make_estimator(name, params, rows.labels)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)  # its score is what is asked for
+        fit(estimator, scaling.apply(rows.X), rows)
+    model: LinearModel = estimator._linear_model()
+    return scaling.fold(model)

@@ -1,0 +1,283 @@
+"""What is done with a model file: predict, evaluate, certify, report, export; and bench."""
+
+import csv
+import io
+import json
+
+import numpy as np
+import pytest
+from sklearn.metrics import accuracy_score, balanced_accuracy_score, f1_score
+
+from fdrsvm import RiskOracle, mowb_confidence
+from fdrsvm.estimators.model_file import load_model
+from fdrsvm.federated import InProcess, Subgradient, make_client, run_rounds
+from fdrsvm.leakage import Recorded
+from tests.cli.cases import CLIENTS, FEATURES, call, error_line, rows_of, run, write_csv
+
+
+def test_predict_writes_labels_and_decisions_in_the_order_of_the_rows(home, model, tmp_path):
+    done = run("predict", model, home / "plants", "--output", tmp_path / "out.csv")
+    assert (done.returncode, done.stderr) == (0, "")
+    rows = list(csv.DictReader((tmp_path / "out.csv").read_text().splitlines()))
+    X = np.concatenate([rows_of(name)[0] for name in CLIENTS])
+    loaded = load_model(model)
+    assert [row["client"] for row in rows] == list(np.repeat(CLIENTS, 40))
+    assert [row["predicted"] for row in rows] == loaded.predict(X).tolist()
+    assert [float(row["decision"]) for row in rows] == loaded.decision_function(X).tolist()
+
+
+def test_predict_goes_by_column_names_and_needs_no_labels(model, tmp_path, capsys):
+    X, _ = rows_of("north")
+    path = tmp_path / "new.csv"
+    order = [2, 0, 1]
+    lines = [",".join(["id", *(FEATURES[p] for p in order)])]
+    lines += [
+        f"row {n}," + ",".join(repr(row[p]) for p in order) for n, row in enumerate(X.tolist())
+    ]
+    path.write_text("\n".join(lines) + "\n")
+    code, out, err = call(capsys, "predict", model, path)
+    assert (code, err) == (0, "")
+    found = [row["predicted"] for row in csv.DictReader(io.StringIO(out))]
+    assert found == load_model(model).predict(X).tolist()
+
+
+def test_predict_has_a_decision_for_each_of_three_classes(home, capsys):
+    three = home / "three-run" / "model.safetensors"
+    _, out, _ = call(capsys, "predict", three, home / "three" / "north.csv")
+    headings = "client,predicted,decision healthy,decision leak,decision worn"
+    assert out.splitlines()[0] == headings
+
+
+def scores_by(out):
+    return {(one["model"], one["client"]): one for one in json.loads(out)}
+
+
+def test_evaluate_agrees_with_scikit_learn(home, model, capsys):
+    code, out, _ = call(capsys, "evaluate", model, home / "plants", "--json")
+    assert code == 0
+    found = scores_by(out)
+    parts = {name: rows_of(name) for name in CLIENTS}
+    parts["all"] = tuple(np.concatenate(each) for each in zip(*parts.values(), strict=True))
+    for name, (X, y) in parts.items():
+        guess, one = load_model(model).predict(X), found["model", name]
+        assert one["n_rows"] == len(y)
+        assert one["accuracy"] == pytest.approx(accuracy_score(y, guess), rel=1e-12)
+        assert one["f1"] == pytest.approx(f1_score(y, guess, pos_label="leak"), rel=1e-12)
+        balanced = balanced_accuracy_score(y, guess)
+        assert one["balanced_accuracy"] == pytest.approx(balanced, rel=1e-12)
+    _, out, _ = call(capsys, "evaluate", model, home / "plants", "--json", "--positive", "healthy")
+    X, y = parts["all"]
+    other = f1_score(y, load_model(model).predict(X), pos_label="healthy")
+    assert scores_by(out)["model", "all"]["f1"] == pytest.approx(other, rel=1e-12)
+
+
+def test_evaluate_compares_with_local_federated_and_central_models(home, model):
+    done = run("evaluate", model, home / "plants", "--compare", home / "plants")
+    assert (done.returncode, done.stderr) == (0, "")
+    rows = [line.split() for line in done.stdout.splitlines()[1:]]
+    kinds = ["model", "local", "federated", "central"]
+    assert [row[:2] for row in rows] == [[k, c] for k in kinds for c in (*CLIENTS, "all")]
+    by_kind = {kind: [row[1:] for row in rows if row[0] == kind] for kind in kinds}
+    assert by_kind["federated"] == by_kind["model"]  # the same rows, parameters and scaling
+
+
+def test_a_client_with_one_class_has_no_local_model(home, model, tmp_path, capsys):
+    X, y = rows_of("north")
+    (tmp_path / "train").mkdir()
+    write_csv(tmp_path / "train" / "north.csv", X[y == "leak"], y[y == "leak"])
+    write_csv(tmp_path / "train" / "south.csv", *rows_of("south"))
+    data = [home / "plants" / f"{name}.csv" for name in ("north", "south")]
+    _, out, _ = call(capsys, "evaluate", model, *data, "--compare", tmp_path / "train")
+    lines = [line.split() for line in out.splitlines()]
+    assert ["local", "north", "40", "-", "-", "-"] in lines
+    assert ["local", "all", "80", "-", "-", "-"] in lines
+    line = error_line(capsys, "evaluate", model, *data, "--compare", data[0])
+    assert "must have training rows of every client that is scored; none of 'south'" in line
+
+
+def test_certify_recomputes_what_the_file_says(home, model):
+    done = run("certify", model, home / "plants")
+    assert (done.returncode, done.stderr) == (0, "")
+    said = " ".join(done.stdout.split())
+    assert "These are the numbers in the file." in said
+    assert "Guarded against" in said
+    assert "Confidence: not stated" in said
+    kept = load_model(model).certificate
+    assert f"worst-case risk of {kept['objective']:.6g}" in said
+    assert f"Weighted sum: {kept['objective']:.6g}" in said
+
+
+def test_certify_is_the_risk_oracles_word(home, model, capsys):
+    options = ("--epsilon", "0.3", "--kappa", "0.7", "--norm", "l1")
+    _, out, _ = call(capsys, "certify", model, home / "plants", "--json", *options)
+    found = json.loads(out)
+    assert found["agrees_with_file"] is None
+    loaded = load_model(model)
+    low, span = (np.array(loaded.record["scaling"][name]) for name in ("offset", "scale"))
+    w = loaded.coef[0] * span
+    b = float(loaded.intercept[0] + loaded.coef[0] @ low)
+    for one in found["recomputed"]:
+        X, y = rows_of(one["client"])
+        signs = np.where(y == "leak", 1.0, -1.0)
+        ball = {"epsilon": 0.3, "kappa": 0.7, "norm": "l1"}
+        risk = RiskOracle((X - low) / span, signs, **ball).value(w, b)
+        assert one["worst_case"] == pytest.approx(risk, rel=1e-9)
+    costs = []
+    for name in CLIENTS:
+        costs += [abs(s) for s in loaded.decision_function(rows_of(name)[0])]
+    costs = np.sort(costs) / np.abs(w).max()  # the dual of l1 is linf
+    assert found["flips"]["0.25"] == pytest.approx(costs[29], rel=1e-9)
+    assert np.mean(costs <= found["flips"]["0.25"] * (1 + 1e-9)) >= 0.25
+
+
+def test_certify_says_when_data_are_not_those_of_training(model, tmp_path, capsys):
+    X, y = rows_of("north")
+    write_csv(tmp_path / "north.csv", X + 1.0, y)
+    _, out, _ = call(capsys, "certify", model, tmp_path / "north.csv")
+    assert "These are not the numbers in the file" in out
+
+
+def test_certify_states_the_papers_confidence_if_told_its_constants(model, capsys):
+    _, out, _ = call(capsys, "certify", model, "--c1", "2", "--c2", "1e4")
+    value = mowb_confidence([0.02] * 3, [40] * 3, 3, c1=2.0, c2=1e4)
+    assert 0.0 < value < 1.0
+    assert f"with probability {value:.4g} at least" in " ".join(out.split())
+
+
+def test_certify_knows_three_classes_and_baselines(home, tmp_path, capsys):
+    three = home / "three-run" / "model.safetensors"
+    code, out, _ = call(capsys, "certify", three, home / "three")
+    assert code == 0
+    assert "These are the numbers in the file." in out
+    assert " ".join(out.split()).count("against the rest has a worst-case risk") == 3
+    options = ("--estimator", "FedSVC", "--set", "max_rounds=3", "--output", tmp_path)
+    call(capsys, "fit", home / "plants", *options)
+    baseline = tmp_path / "model.safetensors"
+    _, out, _ = call(capsys, "certify", baseline)
+    assert "guards against nothing" in out
+    line = error_line(capsys, "certify", baseline, home / "plants")
+    assert "give a radius epsilon" in line
+    assert call(capsys, "certify", baseline, home / "plants", "--epsilon", "0.1")[0] == 0
+
+
+def test_report_is_one_page_that_needs_no_network(home, model, tmp_path):
+    path = tmp_path / "page.html"
+    done = run("report", model, home / "plants", "--sample", "17", "--output", path)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout == f"Report: {path}\n"
+    assert "Row 17, of client north" in path.read_text(encoding="utf-8")
+
+
+def test_a_row_that_is_not_there_is_refused(home, model, tmp_path, capsys):
+    out = ("--output", tmp_path / "page.html")
+    line = error_line(capsys, "report", model, home / "plants", "--sample", "120", *out)
+    assert "sample: must be the number of a row, 0 to 119; it is 120" in line
+    assert "--sample needs data" in error_line(capsys, "report", model, "--sample", "1", code=2)
+
+
+def test_exports_take_readings_as_they_are(home, model, tmp_path):
+    done = run("export", "onnx", model, "--output", tmp_path / "leak.onnx")
+    assert (done.returncode, done.stderr) == (0, "")
+    runtime = pytest.importorskip("onnxruntime")
+    X, _ = rows_of("north")
+    session = runtime.InferenceSession(str(tmp_path / "leak.onnx"))
+    labels, _ = (session.run([name], {"X": X})[0] for name in ("label", "score"))
+    assert labels.tolist() == load_model(model).predict(X).tolist()
+
+
+def test_exports_as_text(model, tmp_path, capsys):
+    _, out, _ = call(capsys, "export", "json", model)
+    content = json.loads(out)
+    assert content["coef"] == load_model(model).coef.tolist()
+    assert content["record"]["scaling"]["method"] == "minmax"
+    _, out, _ = call(capsys, "export", "st", model, "--name", "LeakScore", "--alarm-on", "leak")
+    assert "FUNCTION_BLOCK LeakScore" in out
+    assert "Alarm := (ClassNumber = 2);" in out
+    assert "alarm_on" in error_line(capsys, "export", "st", model, "--alarm-on", "leek")
+
+
+@pytest.mark.parametrize("command", ["predict", "evaluate", "certify", "report"])
+def test_files_that_do_not_fit_the_model_are_named(command, home, model, tmp_path, capsys):
+    none = tmp_path / "none.safetensors"
+    assert "No such file" in error_line(capsys, command, none, home / "plants")
+    assert "Is a directory" in error_line(capsys, command, tmp_path, home / "plants")
+    other = home / "plants-run" / "certificate.json"
+    assert "not a file of this package" in error_line(capsys, command, other, home / "plants")
+    path = tmp_path / "north.csv"
+    path.write_text("flow,pressure,label\n1,2,leak\n")
+    line = error_line(capsys, command, model, path)
+    assert "must have the columns 'flow', 'pressure', 'temperature'; it lacks 'temperature'" in line
+    path.write_text("flow,pressure,temperature,label\n1,2,?,leak\n")
+    line = error_line(capsys, command, model, path)
+    assert "column 'temperature': every value must be a finite number; row 0 is missing" in line
+
+
+@pytest.mark.parametrize("command", ["evaluate", "certify", "report"])
+def test_labels_that_the_model_does_not_know_are_named(command, model, tmp_path, capsys):
+    path = tmp_path / "north.csv"
+    path.write_text("flow,pressure,temperature,label\n1,2,3,leak\n1,2,3,leek\n")
+    line = error_line(capsys, command, model, path)
+    assert "must be among the model's classes ['healthy', 'leak']; row 1 is 'leek'" in line
+
+
+def test_an_unknown_client_is_named_where_the_radius_differs(home, tmp_path, capsys):
+    radii = "epsilon={north = 0.01, south = 0.02, west = 0.03}"
+    call(capsys, "fit", home / "plants", "--set", radii, "--output", tmp_path)
+    path = write_csv(tmp_path / "east.csv", *rows_of("north"))
+    line = error_line(capsys, "certify", tmp_path / "model.safetensors", path)
+    assert "epsilon: is known for the clients of training, 'north', 'south', 'west'" in line
+    assert "'east' is none of them" in line
+
+
+def test_bench_runs_the_benchmarks_of_a_checkout(tmp_path):
+    entry = tmp_path / "benchmarks" / "__main__.py"
+    entry.parent.mkdir()
+    entry.write_text("import sys; print('measured', *sys.argv[1:]); sys.exit(5)\n")
+    (tmp_path / "deep").mkdir()
+    done = run("bench", "oracle", "--quick", cwd=tmp_path / "deep")
+    assert (done.returncode, done.stdout) == (5, "measured oracle --quick\n")
+
+
+def test_bench_outside_a_checkout_says_where_to_run_it(tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert "run this in a checkout" in error_line(capsys, "bench")
+
+
+def test_federation_server_and_client_answer_through_a_process(tmp_path):
+    for command in (("federation", "status"), ("server",), ("client",)):
+        done = run(*command, tmp_path)
+        assert done.returncode == 1
+        assert "federation init" in done.stderr
+        assert len(done.stderr.splitlines()) == 1
+
+
+def test_audit_leak_finds_rows_in_messages_and_fewer_in_sums(home):
+    options = ("--set", "algorithm=subgradient", "--set", "kappa=inf", "--rounds", "60")
+    done = run("audit-leak", home / "plants", *options)
+    assert (done.returncode, done.stderr) == (0, "")
+    lines = [line.split() for line in done.stdout.splitlines()]
+    clients = [line for line in lines if line[:1] and line[0] in CLIENTS]
+    assert [line[:2] for line in clients] == [[name, "40"] for name in CLIENTS]
+    assert sum(int(line[4]) for line in clients) > 0
+    (sums,) = [line for line in lines if line[:1] == ["all"]]
+    assert int(sums[1]) == 120
+    assert int(sums[4]) <= sum(int(line[4]) for line in clients)
+
+
+def test_audit_leak_takes_a_recording(home, tmp_path, capsys):
+    problems = []
+    for name in CLIENTS:
+        X, y = rows_of(name)
+        problems.append(
+            make_client(name, X / 100.0, np.where(y == "leak", 1.0, -1.0), kappa=np.inf)
+        )
+    transport = Recorded(InProcess(problems), tmp_path / "messages")
+    run_rounds(transport, Subgradient(1.0), max_rounds=10, tol=0.0)
+    code, out, err = call(capsys, "audit-leak", "--recording", tmp_path / "messages")
+    assert (code, err) == (0, "")
+    assert [line.split()[0] for line in out.splitlines()] == ["client", *CLIENTS, "in"]
+    assert "-" in out.splitlines()[1]  # without the true rows nothing is graded
+    line = error_line(capsys, "audit-leak", "--recording", tmp_path / "none")
+    assert "folder: must hold a recording" in line
+    three = error_line(capsys, "audit-leak", home / "three", "--rounds", "5")
+    assert "two classes; there are 3" in three

@@ -1,0 +1,56 @@
+"""Rows of clients from files, where labels and columns differ in kind and order."""
+
+import numpy as np
+import pytest
+
+from fdrsvm import InvalidInputError
+from fdrsvm.workflow.rows import DataSettings, match_labels, read_rows
+
+
+def write(folder, **texts):
+    for name, text in texts.items():
+        (folder / f"{name}.csv").write_text(text)
+    return DataSettings(paths=(folder,))
+
+
+def test_columns_are_found_by_name_in_the_order_of_the_first_file(tmp_path):
+    settings = write(tmp_path, a="u,v,label\n1,2,x\n", b="label,v,u\ny,4,3\n")
+    rows = read_rows(settings)
+    assert rows.X.tolist() == [[1.0, 2.0], [3.0, 4.0]]
+    assert rows.labels.tolist() == ["x", "y"]
+    assert rows.clients.tolist() == ["a", "b"]
+    assert rows.of("b").X.tolist() == [[3.0, 4.0]]
+    assert rows.counts() == {"a": 1, "b": 1}
+
+
+def test_labels_are_numbers_if_all_are_and_else_text(tmp_path):
+    rows = read_rows(write(tmp_path, a="u,label\n1,0\n", b="u,label\n1,1\n"))
+    assert rows.labels.tolist() == [0, 1]
+    rows = read_rows(write(tmp_path, a="u,label\n1,0\n", b="u,label\n1,bad\n"))
+    assert rows.labels.tolist() == ["0", "bad"]
+
+
+def test_clients_can_be_numbers_in_a_column(tmp_path):
+    path = tmp_path / "all.csv"
+    path.write_text("u,plant,label\n1,7,a\n2,8,b\n3,7,a\n")
+    rows = read_rows(DataSettings(paths=(path,), client_column="plant"))
+    assert rows.clients.tolist() == ["7", "8", "7"]
+    path.write_text("u,plant,label\n1,7,a\n2,,b\n")
+    with pytest.raises(InvalidInputError, match="every row must name its client; row 1"):
+        read_rows(DataSettings(paths=(path,), client_column="plant"))
+    with pytest.raises(InvalidInputError, match="must not be given with files of named clients"):
+        read_rows(DataSettings(named={"a": path}, client_column="plant"))
+
+
+def test_a_models_columns_are_picked_and_others_left(tmp_path):
+    settings = write(tmp_path, a="time,v,u\nnoon,2,1\n")
+    rows = read_rows(settings, features=("u", "v"), with_labels=False)
+    assert rows.X.tolist() == [[1.0, 2.0]]
+    assert rows.y is None
+
+
+def test_labels_match_a_models_classes_as_text(rng):
+    assert match_labels(np.array(["1", "-1"]), (-1, 1)).tolist() == [1, 0]
+    assert match_labels(np.array([1, -1]), ("-1", "1")).tolist() == [1, 0]
+    with pytest.raises(InvalidInputError, match="row 1 is 2"):
+        match_labels(np.array([1, 2]), (-1, 1))
