@@ -2,8 +2,9 @@
 PYTHON ?= python3
 BIN := .venv/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
+BENCH_PIP := .venv-bench/bin/python -m pip install --quiet --disable-pip-version-check
 
-.PHONY: demo test test-slow test-federation lint bench clean
+.PHONY: demo test test-slow test-federation lint bench bench-env clean
 
 demo: .venv/.demo .venv/.kernels
 	$(BIN)/fdrsvm demo --output report
@@ -25,17 +26,23 @@ lint: .venv/.lint
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-cache
 
-bench: export OMP_NUM_THREADS = 1
-bench: export OPENBLAS_NUM_THREADS = 1
-bench: export NUMBA_NUM_THREADS = 1
-bench: .venv/.bench .venv/.kernels
-	$(BIN)/python benchmarks/worst_case.py
-	$(BIN)/python benchmarks/client_solvers.py
-	$(BIN)/python benchmarks/pump.py
-	$(BIN)/python benchmarks/federated.py
+# Side by side with other solvers, which have an environment of their own. Rows go to bench/ as they
+# come, and a second `make bench` goes on where the first was interrupted.
+bench: .venv-bench/.ready .venv/.kernels
+	.venv-bench/bin/python -m benchmarks --output bench
+
+bench-env: .venv-bench/.ready
+
+# What cannot be installed beside the project is named and left out; its rows say so.
+.venv-bench/.ready: benchmarks/requirements.txt pyproject.toml
+	$(PYTHON) -m venv .venv-bench
+	$(BENCH_PIP) --editable '.[bench]'
+	grep -v '^#' benchmarks/requirements.txt | while read -r package; do \
+		$(BENCH_PIP) --editable '.[bench]' "$$package" || echo "not installed: $$package" >&2; done
+	touch $@
 
 clean:
-	rm -rf .venv report .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf .venv .venv-bench report .pytest_cache .mypy_cache .ruff_cache .hypothesis
 
 .venv/bin/python:
 	$(PYTHON) -m venv .venv
@@ -45,7 +52,7 @@ clean:
 	$(PIP) --editable '.[experiments]'
 	touch $@
 
-.venv/.test .venv/.simulation .venv/.lint .venv/.bench: .venv/.%: pyproject.toml | .venv/bin/python
+.venv/.test .venv/.simulation .venv/.lint: .venv/.%: pyproject.toml | .venv/bin/python
 	$(PIP) --editable '.[$*]'
 	touch $@
 
