@@ -3,15 +3,13 @@
 Import     CPU seconds of the import alone in a fresh interpreter, files in the disk's cache
 First fit  CPU seconds of a fresh interpreter from its start to a model of 1000 rows; ours finds
            its machine code on disk (what compiling it once takes is another row)
-Installed  bytes of all files that pip wrote for the package and everything it requires, by the
-           records in this environment; `dro` and `skwdro` require torch, here its CPU build
+Installed  bytes of all files of the package and everything it requires, without .pyc, by pip's
+           records in this environment; `dro` and `skwdro` require torch
 """
 
 from __future__ import annotations
 
 import json
-import os
-import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
@@ -21,7 +19,7 @@ from time import process_time
 
 from packaging.requirements import Requirement
 
-from benchmarks.clock import ContestantError
+from benchmarks.clock import ContestantError, fresh_python
 from benchmarks.results import Entry, Measured, Results
 
 ROOT = Path(__file__).parents[1]
@@ -48,7 +46,7 @@ def run(results: Results, quick: bool) -> None:
         results.measure(entry, lambda s=solver: first_fit(s))
     if not quick:
         entry = Entry("first fit", "ours", "nothing compiled", 1000, 14)
-        results.measure(entry, compiling, timeout=600.0)
+        results.measure(entry, compiling, limit=600)
     for solver, package in PACKAGES.items():
         entry = Entry("installed", solver, "", 0, 0, unit="MB")
         results.measure(entry, lambda p=package: installed(p))
@@ -57,36 +55,23 @@ def run(results: Results, quick: bool) -> None:
 def importing(statement: str) -> Measured:
     """Median of several interpreters; the first one fills the disk's cache."""
     code = f"from time import process_time as t; s = t(); {statement}; print(t() - s)"
-    figures = [float(python("-c", code)) for _ in range(REPEATS + 1)]
+    figures = [float(fresh_python("-c", code)) for _ in range(REPEATS + 1)]
     return Measured(figures[1:])
 
 
 def first_fit(solver: str) -> Measured:
     """The same, from the start of the interpreter to w."""
-    figures = [float(python("-m", "benchmarks.footprint", solver)) for _ in range(REPEATS + 1)]
+    figures = [
+        float(fresh_python("-m", "benchmarks.footprint", solver)) for _ in range(REPEATS + 1)
+    ]
     return Measured(figures[1:])
 
 
 def compiling() -> Measured:
     """Once, with an empty place for machine code."""
     with tempfile.TemporaryDirectory() as empty:
-        answer = python("-m", "benchmarks.footprint", "ours", NUMBA_CACHE_DIR=empty)
+        answer = fresh_python("-m", "benchmarks.footprint", "ours", NUMBA_CACHE_DIR=empty)
     return Measured([float(answer)])
-
-
-def python(*arguments: str, **variables: str) -> str:
-    """What a fresh interpreter prints."""
-    done = subprocess.run(
-        [sys.executable, *arguments],
-        cwd=ROOT,
-        env=os.environ | variables,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    if done.returncode:
-        raise ContestantError(done.stderr.strip().splitlines()[-1])
-    return done.stdout
 
 
 def installed(package: str) -> Measured:
@@ -131,7 +116,7 @@ def size_of(here: Distribution) -> int:
     source = json.loads(here.read_text("direct_url.json") or "{}")
     if source.get("dir_info", {}).get("editable"):
         files += (ROOT / "src").rglob("*.py")
-    return sum(path.stat().st_size for path in files if path.is_file())
+    return sum(p.stat().st_size for p in files if p.is_file() and p.suffix != ".pyc")
 
 
 def main(solver: str) -> None:

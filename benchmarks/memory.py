@@ -9,18 +9,16 @@ the same kind).
 
 from __future__ import annotations
 
-import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from benchmarks.clock import ContestantError, peak_memory
+from benchmarks.clock import fresh_python, peak_memory
 from benchmarks.results import Entry, Measured, Results
 
 CLIENT, CENTRAL = "client 10000x14", "central 10000x14 linf"
 FREE, BOX = "oracle 1000000x14", "oracle 1000000x14 box"
-ROOT = Path(__file__).parents[1]
 CONTESTANTS = {
     FREE: ("ours",),
     BOX: ("ours",),
@@ -42,11 +40,8 @@ def run(results: Results, quick: bool) -> None:
 
 def in_process(problem: str, solver: str, place: int) -> Measured:
     """One of the two numbers, in MB, from a fresh interpreter."""
-    command = [sys.executable, "-m", "benchmarks.memory", problem, solver]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
-    if done.returncode:
-        raise ContestantError(done.stderr.strip().splitlines()[-1])
-    return Measured([int(done.stdout.split()[place]) / 1e6])
+    answer = fresh_python("-m", "benchmarks.memory", problem, solver)
+    return Measured([int(answer.split()[place]) / 1e6])
 
 
 def solver_of(problem: str, solver: str, small: bool) -> Callable[[], Any]:

@@ -20,7 +20,7 @@ COLUMNS = (
     *("problem", "solver", "setting", *SIZES, "unit", "median", "least", "repeats"),
     *("excess", "note", "version", "load", "when"),
 )
-TIMEOUT = 60.0  # seconds for all repeats of one row
+LIMIT = 60  # CPU seconds for all repeats of one row
 
 # The package that a solver's version is that of.
 PACKAGES = {
@@ -80,7 +80,7 @@ class Results:
             tuple(row[name] for name in KEY): bool(row["median"]) for row in self._file.read()
         }
 
-    def measure(self, entry: Entry, call: Callable[[], Measured], timeout: float = TIMEOUT) -> bool:
+    def measure(self, entry: Entry, call: Callable[[], Measured], limit: int = LIMIT) -> bool:
         """One row, from a process of its own; a failure is a row that says so.
 
         Returns
@@ -92,7 +92,7 @@ class Results:
             return self._done[entry.key]
         busy = load()
         try:
-            found = Measured(**in_child(lambda: call()._asdict(), timeout))
+            found = Measured(**in_child(lambda: call()._asdict(), limit))
         except ContestantError as error:
             found = Measured([], None, f"failed: {error}")
         row = _row(entry, found, busy)
