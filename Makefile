@@ -28,14 +28,13 @@ lint: .venv/.lint
 
 # Side by side with other solvers, which have an environment of their own. Rows go to bench/ as they
 # come, and a second `make bench` goes on where the first was interrupted.
-bench: .venv-bench/.ready .venv/.kernels
+bench: .venv-bench/.ready .venv-bench/.kernels
 	.venv-bench/bin/python -m benchmarks --output bench
 
 bench-env: .venv-bench/.ready
 
 # What cannot be installed beside the project is named and left out; its rows say so.
-.venv-bench/.ready: benchmarks/requirements.txt pyproject.toml
-	$(PYTHON) -m venv .venv-bench
+.venv-bench/.ready: benchmarks/requirements.txt pyproject.toml | .venv-bench/bin/python
 	$(BENCH_PIP) --editable '.[bench]'
 	grep -v '^#' benchmarks/requirements.txt | while read -r package; do \
 		$(BENCH_PIP) --editable '.[bench]' "$$package" || echo "not installed: $$package" >&2; done
@@ -44,8 +43,8 @@ bench-env: .venv-bench/.ready
 clean:
 	rm -rf .venv .venv-bench report .pytest_cache .mypy_cache .ruff_cache .hypothesis
 
-.venv/bin/python:
-	$(PYTHON) -m venv .venv
+.venv/bin/python .venv-bench/bin/python: %/bin/python:
+	$(PYTHON) -m venv $*
 
 # A stamp for each set of extras, remade when the dependencies change.
 .venv/.demo: pyproject.toml | .venv/bin/python
@@ -58,6 +57,6 @@ clean:
 
 # numba keeps machine code beside the sources and looks only at the file a kernel stands in, not at
 # the files of the kernels it calls: after a change anywhere all of it must go.
-.venv/.kernels: $(shell find src -name '*.py') | .venv/bin/python
+.venv/.kernels .venv-bench/.kernels: %/.kernels: $(shell find src -name '*.py') | %/bin/python
 	find src -name '*.nb[ic]' -delete
 	touch $@

@@ -3,7 +3,7 @@
 Each function makes a solver for one client, with everything done that does not depend on the
 centre, and gives a call from a centre to w. ``warm`` says whether it may start from its last
 answer. Tolerances are 1e-9 where a solver can be asked for that; OSQP is asked for 1e-4 and to
-polish, within a time limit.
+polish.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from fdrsvm.maths.arrays import Array
 Solve: TypeAlias = Callable[[Array], Array]
 
 _TOL = 1e-9
-_OSQP_TOL, _OSQP_SECONDS = 1e-4, 30.0
+_OSQP_TOL = 1e-4
 
 
 def quadratic_program(case: Case) -> tuple[Any, Any, Array]:
@@ -102,7 +102,6 @@ def osqp_solver(case: Case, warm: bool) -> Solve:
         eps_abs=_OSQP_TOL,
         eps_rel=_OSQP_TOL,
         max_iter=1_000_000,
-        time_limit=_OSQP_SECONDS,
         polishing=True,
         warm_starting=warm,
         verbose=False,
