@@ -6,7 +6,6 @@ import json
 import os
 import resource
 import signal
-import statistics
 import subprocess
 import sys
 import warnings
@@ -29,11 +28,6 @@ class Timing(NamedTuple):
 
     seconds: list[float]
     answer: Any
-
-    @property
-    def median(self) -> float:
-        """What the tables show."""
-        return statistics.median(self.seconds)
 
 
 def time_calls(call: Callable[[], Any], enough: float = ENOUGH) -> Timing:
@@ -64,7 +58,7 @@ def _is_enough(seconds: Sequence[float], n_calls: int, enough: float) -> bool:
 def in_child(call: Callable[[], dict[str, Any]], limit: int) -> dict[str, Any]:
     """What a call gives, as JSON, from a fork of this process that may use so many CPU seconds.
 
-    A crash, a leak or a hang stays there: whatever goes wrong is a ContestantError here.
+    A crash, a leak or a loop without end stays there: whatever goes wrong is a ContestantError here.
     """
     reader, writer = os.pipe()
     sys.stdout.flush()

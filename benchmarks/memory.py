@@ -22,7 +22,7 @@ FREE, BOX = "oracle 1000000x14", "oracle 1000000x14 box"
 CONTESTANTS = {
     FREE: ("ours",),
     BOX: ("ours",),
-    CLIENT: ("ours", "PIQP", "Clarabel", "OSQP", "ProxQP"),
+    CLIENT: ("ours", "PIQP", "Clarabel", "OSQP"),  # the others do not solve it
     CENTRAL: ("ours", "dro", "cvxpy and Clarabel", "Clarabel, matrices prebuilt"),
 }
 SETTINGS = ("whole process", "while solving")
