@@ -2,8 +2,9 @@
 PYTHON ?= python3
 BIN := .venv/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
+BENCH_PIP := .venv-bench/bin/python -m pip install --quiet --disable-pip-version-check
 
-.PHONY: demo test test-slow test-federation coverage trust lint docs gallery build bench clean
+.PHONY: demo test test-slow test-federation coverage trust lint docs gallery build bench bench-env clean
 
 demo: .venv/.demo .venv/.kernels
 	$(BIN)/fdrsvm demo --output report
@@ -51,32 +52,37 @@ build: .venv/.release
 	rm -rf dist
 	$(BIN)/python -m build --outdir dist
 
-bench: export OMP_NUM_THREADS = 1
-bench: export OPENBLAS_NUM_THREADS = 1
-bench: export NUMBA_NUM_THREADS = 1
-bench: .venv/.bench .venv/.kernels
-	$(BIN)/python benchmarks/worst_case.py
-	$(BIN)/python benchmarks/client_solvers.py
-	$(BIN)/python benchmarks/pump.py
-	$(BIN)/python benchmarks/federated.py
+# Side by side with other solvers, which have an environment of their own. Rows go to bench/ as they
+# come, and a second `make bench` goes on where the first was interrupted.
+bench: .venv-bench/.ready .venv-bench/.kernels
+	.venv-bench/bin/python -m benchmarks --output bench
+
+bench-env: .venv-bench/.ready
+
+# What cannot be installed beside the project is named and left out; its rows say so.
+.venv-bench/.ready: benchmarks/requirements.txt pyproject.toml | .venv-bench/bin/python
+	$(BENCH_PIP) --editable '.[bench]'
+	grep -v '^#' benchmarks/requirements.txt | while read -r package; do \
+		$(BENCH_PIP) --editable '.[bench]' "$$package" || echo "not installed: $$package" >&2; done
+	touch $@
 
 clean:
-	rm -rf .venv report site dist docs/gallery .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf .venv .venv-bench report site dist docs/gallery .pytest_cache .mypy_cache .ruff_cache .hypothesis
 
-.venv/bin/python:
-	$(PYTHON) -m venv .venv
+.venv/bin/python .venv-bench/bin/python: %/bin/python:
+	$(PYTHON) -m venv $*
 
 # A stamp for each set of extras, remade when the dependencies change.
 .venv/.demo: pyproject.toml | .venv/bin/python
 	$(PIP) --editable '.[experiments]'
 	touch $@
 
-.venv/.test .venv/.simulation .venv/.lint .venv/.bench .venv/.docs .venv/.release: .venv/.%: pyproject.toml | .venv/bin/python
+.venv/.test .venv/.simulation .venv/.lint .venv/.docs .venv/.release: .venv/.%: pyproject.toml | .venv/bin/python
 	$(PIP) --editable '.[$*]'
 	touch $@
 
 # numba keeps machine code beside the sources and looks only at the file a kernel stands in, not at
 # the files of the kernels it calls: after a change anywhere all of it must go.
-.venv/.kernels: $(shell find src -name '*.py') | .venv/bin/python
+.venv/.kernels .venv-bench/.kernels: %/.kernels: $(shell find src -name '*.py') | %/bin/python
 	find src -name '*.nb[ic]' -delete
 	touch $@

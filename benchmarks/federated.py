@@ -3,11 +3,12 @@
     OMP_NUM_THREADS=1 python benchmarks/federated.py [rounds] [speed] [absent]
 
 Without arguments all three, some minutes. Rows go to benchmarks/results/federated_*.csv as they
-come; `rounds` skips those it has. Data: the UCI sets from FDRSVM_DATA or the loader's cache (a set
-that is not there is skipped, with the reason); 70 % of the rows, min-max normalised, dealt to 4
-clients with classes in proportion, epsilon = 1/(10 N_g), kappa = 1, no intercept: the setting of
-the design's prototype. Known unfairness: ADMM and SM get the best of several rho and gamma, picked
-afterwards by the gap itself, which nobody can do in practice; the bundle has no parameter to pick.
+come (with `python -m benchmarks rounds`, to the folder of its other rows); `rounds` skips those it
+has. Data: the UCI sets from FDRSVM_DATA or the loader's cache (a set that is not there is skipped,
+with the reason); 70 % of the rows, min-max normalised, dealt to 4 clients with classes in
+proportion, epsilon = 1/(10 N_g), kappa = 1, no intercept: the setting of the design's prototype.
+Known unfairness: ADMM and SM get the best of several rho and gamma, picked afterwards by the gap
+itself, which nobody can do in practice; the bundle has no parameter to pick.
 """
 
 from __future__ import annotations
@@ -76,8 +77,8 @@ def gap_at(result, mark):
     return result.history[min(mark, len(result.history)) - 1].gap
 
 
-def bench_rounds():
-    path = RESULTS / "federated_rounds.csv"
+def bench_rounds(folder=RESULTS):
+    path = folder / "federated_rounds.csv"
     columns = ["data", "norm", "method", "parameter", "rounds to 1e-4"]
     columns += [f"gap at {mark}" for mark in MARKS]
     done = set()
@@ -144,7 +145,7 @@ def clocked(clients, method, n_rounds, repeats, **settings):
     return min(cpu), min(wall), result
 
 
-def bench_speed():
+def bench_speed(folder=RESULTS):
     rows = []
     four = make_clients(pump_like(4))
     for label, method, goal in (
@@ -177,7 +178,7 @@ def bench_speed():
     spent = time.process_time() - start[0], time.perf_counter() - start[1]
     label = f"bundle, 1000 clients, {result.n_rounds} rounds to a gap of {result.gap:.0e}"
     rows.append((label, *spent, ""))
-    with (RESULTS / "federated_speed.csv").open("w", newline="") as file:
+    with (folder / "federated_speed.csv").open("w", newline="") as file:
         writer = csv.writer(file)
         writer.writerow(["what", "cpu seconds", "wall seconds", "goal"])
         for row in rows:
@@ -209,11 +210,11 @@ class Unreliable:
         ]
 
 
-def bench_absent():
+def bench_absent(folder=RESULTS):
     """Gap when each client misses each round with some chance; BCW, quorum 1."""
     clients = make_clients(uci_parts("bcw"))
     reference = run(clients, Bundle(), 200, 1e-8)
-    with (RESULTS / "federated_absent.csv").open("w", newline="") as file:
+    with (folder / "federated_absent.csv").open("w", newline="") as file:
         writer = csv.writer(file)
         writer.writerow(["method", "chance", "rounds", "certified gap", "true gap", "bound valid"])
         for label, method, n_rounds in (

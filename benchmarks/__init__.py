@@ -1,0 +1,1 @@
+"""Benchmarks side by side, and the studies behind single sentences of the documentation."""
