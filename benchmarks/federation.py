@@ -1,6 +1,6 @@
 """Real federations: seconds to start, seconds a round, bytes, memory, and where a round goes.
 
-    OMP_NUM_THREADS=1 python benchmarks/federation.py [nodes] [cold] [breakdown] [simulated]
+    OMP_NUM_THREADS=1 python -m benchmarks.federation [nodes] [cold] [breakdown] [simulated]
         [tables] [--max-rounds 220] [--data bcw,pump] [--methods bundle,admm,subgradient]
 
 `nodes`      4 plants as processes on loopback with TLS and keys, each data set and method
@@ -33,6 +33,7 @@ from pathlib import Path
 
 import numpy as np
 
+from benchmarks.federated import pump_like, uci_parts
 from fdrsvm.datasets import make_pump
 from fdrsvm.federated.audit import read_audit
 from fdrsvm.federation.engine import environment, node_status, supernode_arguments
@@ -42,7 +43,6 @@ from fdrsvm.federation.processes import Started, family_memory, read_list, start
 from fdrsvm.federation.runs import run
 from fdrsvm.federation.simulation import simulate
 from fdrsvm.federation.trial import down, log_of, server_folder, start_one, status, up
-from federated import pump_like, uci_parts
 
 RESULTS = Path(__file__).parent / "results"
 METHODS = {
