@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from fdrsvm import FDRSVC, InvalidInputError
+from fdrsvm import FDRSVC, FDRSVCCV, InvalidInputError, UnsupportedError
 from fdrsvm.federated.algorithms import Bundle
 
 
@@ -46,6 +46,24 @@ def test_it_needs_three_clients_and_a_flag(data):
         FDRSVC(secure_aggregation=True).fit(X, y)
     with pytest.raises(InvalidInputError, match="secure_aggregation"):
         FDRSVC(secure_aggregation="yes").fit(X, y, clients=plants)
+
+
+def test_a_search_tests_what_it_will_train(data, recwarn):
+    """Folds run on sums too; runs that share rounds have the scores of runs of their own."""
+    X, y, plants = data
+    settings = {"cv": 2, "random_state": 0, "tol": 0.0, "secure_aggregation": True}
+    search = FDRSVCCV({"max_rounds": [2, 5]}, **settings).fit(X, y, clients=plants)
+    for k, max_rounds in enumerate((2, 5)):
+        alone = FDRSVCCV({"max_rounds": [max_rounds]}, **settings).fit(X, y, clients=plants)
+        np.testing.assert_array_equal(
+            search.cv_results_["counts"][k], alone.cv_results_["counts"][0]
+        )
+    assert (search.cv_results_["error"] == "").all()
+    assert search.best_estimator_.secure_aggregation is True
+    two = FDRSVCCV({"kappa": [1.0]}, cv=2, secure_aggregation=True)
+    with pytest.raises(UnsupportedError, match=r"none of 1 configurations.*at least 3"):
+        two.fit(X[:60], y[:60], clients=plants[:60])
+    recwarn.clear()
 
 
 def test_it_is_part_of_the_model_file(data, tmp_path):

@@ -49,10 +49,7 @@ def train(
     callbacks: list[Callback] = [*_watchers.get(), *([print_round] if verbose else [])]
     transport: Transport = InProcess(problems, n_threads=check_count(n_threads, "n_threads"))
     if secure_aggregation:
-        from fdrsvm.federated.secure.sums import SecureSum  # needs an extra
-
-        transport = sums = SecureSum(transport, client_weights)
-        algorithm, client_weights = sums.method(algorithm), np.ones(1)
+        transport, algorithm, client_weights = summed(transport, algorithm, client_weights)
     return run_rounds(
         transport,
         algorithm,
@@ -62,6 +59,16 @@ def train(
         callbacks=callbacks,
         stacklevel=stacklevel + 1,
     )
+
+
+def summed(
+    transport: Transport, algorithm: Any, client_weights: Array
+) -> tuple[Transport, Any, Array]:
+    """Transport, method and weights of the same run on masked sums."""
+    from fdrsvm.federated.secure.sums import SecureSum  # needs an extra
+
+    sums = SecureSum(transport, client_weights)
+    return sums, sums.method(algorithm), np.ones(1)
 
 
 def standings(result: Result) -> tuple[Standing, ...]:

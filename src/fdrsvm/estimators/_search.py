@@ -15,15 +15,16 @@ import numpy as np
 from sklearn.model_selection import ParameterGrid
 
 from fdrsvm.errors import FDRSVMError, InvalidInputError, UnsupportedError
+from fdrsvm.estimators._base import check_flag
 from fdrsvm.estimators._counts import held_out_counts
 from fdrsvm.estimators._folds import Split
-from fdrsvm.estimators._rounds import standings
+from fdrsvm.estimators._rounds import standings, summed
 from fdrsvm.estimators._training_data import TrainingData, client_shares, radii
 from fdrsvm.estimators.fdrsvc import FDRSVC
 from fdrsvm.estimators.linear_model import LinearModel
 from fdrsvm.federated.algorithms import OneVsRest
 from fdrsvm.federated.federation import Federation
-from fdrsvm.federated.rounds import Result, RoundRecord, Snapshot, run_rounds
+from fdrsvm.federated.rounds import Result, RoundRecord, Snapshot, Transport, run_rounds
 from fdrsvm.federated.transports.in_process import InProcess
 from fdrsvm.maths.arrays import Array, check_count, check_non_negative
 
@@ -62,6 +63,15 @@ class _Training(NamedTuple):
     algorithm: Any
     client_weights: Array
     tol: float
+    secure_aggregation: bool
+
+    def run(self, n_threads: int = 1, **settings: Any) -> Result:
+        """One run, with settings of ``run_rounds``."""
+        transport: Transport = InProcess(self.problems, n_threads=n_threads)
+        algorithm, client_weights = self.algorithm, self.client_weights
+        if self.secure_aggregation:
+            transport, algorithm, client_weights = summed(transport, algorithm, client_weights)
+        return run_rounds(transport, algorithm, client_weights=client_weights, **settings)
 
 
 # --- the grid ---
@@ -160,7 +170,6 @@ def train_once(
 ) -> Iterator[Result]:
     """What each would train, bit for bit, from one run; they differ in ``max_rounds`` only."""
     training = _prepared(estimators[0], data)
-    problems, algorithm, client_weights, tol = training
     ends = [int(estimator.max_rounds) for estimator in estimators]
     snapshots: dict[int, Snapshot] = {}
 
@@ -171,12 +180,10 @@ def train_once(
     def is_last(record: RoundRecord, model: Array) -> bool:  # noqa: ARG001
         return record.round >= max(ends)
 
-    longest = run_rounds(
-        InProcess(problems, n_threads=n_threads),
-        algorithm,
+    longest = training.run(
+        n_threads,
         max_rounds=max(ends) + 1,  # the callback ends it, and spares every fold a warning
-        tol=tol,
-        client_weights=client_weights,
+        tol=training.tol,
         callbacks=[is_last],
         checkpoint=keep,
     )
@@ -189,14 +196,8 @@ def train_once(
 
 def _ended_at(snapshot: Snapshot, training: _Training) -> Result:
     """The run as if no more rounds had been allowed: its last model is evaluated, and no more."""
-    return run_rounds(
-        InProcess(training.problems),
-        training.algorithm,
-        max_rounds=snapshot.round,
-        tol=0.0,  # else it would warn
-        client_weights=training.client_weights,
-        resume=snapshot,
-    )
+    # With a tol it would warn.
+    return training.run(max_rounds=snapshot.round, tol=0.0, resume=snapshot)
 
 
 def _prepared(estimator: FDRSVC, data: TrainingData) -> _Training:
@@ -209,7 +210,8 @@ def _prepared(estimator: FDRSVC, data: TrainingData) -> _Training:
     problems = estimator._problems(data)
     client_weights = client_shares(estimator.client_weights, data)
     Federation.checked([problem.profile for problem in problems], client_weights)
-    return _Training(problems, algorithm, client_weights, tol)
+    secure = check_flag(estimator.secure_aggregation, "secure_aggregation")
+    return _Training(problems, algorithm, client_weights, tol, secure)
 
 
 def _pooled_counts(result: Result, split: Split) -> Array:

@@ -71,7 +71,8 @@ class FDRSVCCV(LinearClassifier):
     verbose : int
         Above 0 prints a line a configuration, above 1 also one a round of the last training.
     algorithm, epsilon, kappa, norm, support, rho, tau, step_size, step_decay, worst_case, loss, \
-max_rounds, tol, client_weights, fit_intercept, class_weight, outside, n_threads
+max_rounds, tol, client_weights, fit_intercept, class_weight, outside, n_threads, \
+secure_aggregation
         As for :class:`FDRSVC`, used where the grid does not vary them.
 
     Attributes
@@ -173,6 +174,7 @@ worst_case_risk_per_client_, n_iter_, stop_reason_, history_, client_labels_
         class_weight: Any = None,
         outside: str = "refuse",
         n_threads: int = 1,
+        secure_aggregation: bool = False,
     ) -> None:
         self.param_grid = param_grid
         self.cv = cv
@@ -199,6 +201,7 @@ worst_case_risk_per_client_, n_iter_, stop_reason_, history_, client_labels_
         self.class_weight = class_weight
         self.outside = outside
         self.n_threads = n_threads
+        self.secure_aggregation = secure_aggregation
 
     def fit(self, X: Any, y: Any, *, clients: Any = None, sample_weight: Any = None) -> Self:
         """Try all configurations, then train the best one on all rows.
