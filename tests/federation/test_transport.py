@@ -584,3 +584,92 @@ def test_introductions_survive_and_wrong_ones_are_refused(files):
 def test_a_task_of_another_release_is_refused():
     with pytest.raises(CorruptDataError, match="another release"):
         Task.from_json('{"epsilon": 1.0, "shape": "cube"}')
+
+
+# --- limits, sizes, replies that come twice ---
+
+
+def test_a_plant_beyond_the_agreed_limit_does_not_join_and_tells_no_value(files, tmp_path):
+    X, y = np.full((4, 3), 0.5), ["healthy", "worn", "healthy", "worn"]
+    X[2, 1] = 7.3125
+    write_csv(files["plant-1"], X, y)
+    with pytest.raises(ClientError, match="agreed feature-limit 1 in size") as caught:
+        run(Grid(nodes_of(files, tmp_path)), tmp_path, **{"feature-limit": 1.0})
+    assert caught.value.client_id == "plant-1"
+    assert "1 of 4 rows do, the first is row 2" in str(caught.value)
+    assert "7.3" not in str(caught.value)
+
+
+def test_limits_change_no_bit_of_an_honest_run(files, tmp_path):
+    run(Grid(nodes_of(files, tmp_path)), tmp_path, **{"feature-limit": 1.0})
+    model = FDRSVC.load(tmp_path / "run" / "model.safetensors")
+    assert fingerprint(model) == fingerprint(in_process(files))
+
+
+def test_the_limit_follows_from_the_unit_box():
+    assert RunSettings().limits(2).are_finite is False
+    assert RunSettings(support="unit-box").limits(2).features.tolist() == [1.0, 1.0]
+    assert RunSettings(support="unit-box", feature_limit=0.5).task().feature_limit == 0.5
+    assert RunSettings(feature_limit=3.0).task().feature_limit == 3.0
+    baseline = RunSettings(algorithm="fedavg", feature_limit=3.0)
+    assert baseline.task().feature_limit == 3.0
+    assert baseline.limits(1).features.tolist() == [3.0]
+    with pytest.raises(InvalidInputError, match="feature-limit"):
+        RunSettings.from_config({"feature-limit": -1.0})
+
+
+class Changed(Grid):
+    """One node's replies in a round are changed, or come twice, on their way."""
+
+    def __init__(self, nodes, change):
+        super().__init__(nodes)
+        self.change = change
+
+    def pull_messages(self, message_ids):
+        return [one for reply in super().pull_messages(message_ids) for one in self.change(reply)]
+
+
+def test_a_reply_that_comes_twice_counts_once(files, tmp_path):
+    run(Changed(nodes_of(files, tmp_path), lambda reply: [reply, reply]), tmp_path)
+    model = FDRSVC.load(tmp_path / "run" / "model.safetensors")
+    assert fingerprint(model) == fingerprint(in_process(files))
+
+
+def answers_changed(change):
+    """A change of plant-1's updates from the third on; the rest passes."""
+    seen = []
+
+    def changed(reply):
+        if reply.has_error():
+            return [reply]
+        response = response_from_records(reply.content)
+        if response.kind != "update" or response.client_id != "plant-1":
+            return [reply]
+        seen.append(response.payload)
+        if len(seen) == 3:
+            payload = change(seen)
+            reply.content = response_to_records(replace(response, payload=payload))
+        return [reply]
+
+    return changed
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        (lambda seen: seen[-2], "of round 2, not 3"),
+        (lambda seen: seen[-1] + bytes(2 << 20), "bytes, at most"),
+        (lambda seen: seen[-1][:-3], "update"),
+    ],
+    ids=["replay", "oversized", "torn"],
+)
+def test_a_replayed_or_oversized_or_torn_update_is_one_plants_fault(
+    change, reason, files, tmp_path
+):
+    grid = Changed(nodes_of(files, tmp_path), answers_changed(change))
+    settings = {"on-fault": "drop", "quorum": 2}
+    result = run(grid, tmp_path, **settings)
+    assert [record.n_answers for record in result.history[:4]] == [3, 3, 2, 3]
+    (fault,) = result.history[2].faults
+    assert fault.startswith("plant-1: ")
+    assert reason in fault

@@ -97,7 +97,7 @@ def _judged(
         if not risks[i] >= lowest - slack:
             return RISK_LOW, risks[i], lowest
         highest = bounds.highest_constant + scores[i] + lowest
-        if bounds.has_slopes and not risks[i] <= highest * (1.0 + rounding):
+        if bounds.has_slopes and not risks[i] <= highest + slack:
             return RISK_HIGH, risks[i], highest
     for k in range(constants.size):
         for i in range(n_points):

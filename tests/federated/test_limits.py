@@ -1,0 +1,113 @@
+"""What follows from limits on features: never less than the exact worst case, and sharp."""
+
+import itertools
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+from fdrsvm import InvalidInputError, worst_case_risk
+from fdrsvm.federated.limits import Limits
+from fdrsvm.federated.problem import make_client
+from fdrsvm.maths.losses import LOSSES, Logistic
+from tests.federated.cases import NORMS
+
+
+@pytest.mark.parametrize(
+    ("value", "features"),
+    [
+        ("unit-box", [1.0, 1.0, 1.0]),
+        (2, [2.0, 2.0, 2.0]),
+        (0.5, [0.5, 0.5, 0.5]),
+        ([1.0, 0.0, 7.0], [1.0, 0.0, 7.0]),
+        (None, [np.inf, np.inf, np.inf]),
+    ],
+    ids=str,
+)
+def test_limits_come_in_several_forms(value, features):
+    limits = Limits.checked(value, 3)
+    np.testing.assert_array_equal(limits.features, features)
+    assert limits.are_finite == (value is not None)
+    assert limits.loss.name == "hinge"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "named"),
+    [
+        ({"value": "box"}, "limits"),
+        ({"value": -1.0}, "limits"),
+        ({"value": np.nan}, "limits"),
+        ({"value": np.inf}, "limits"),
+        ({"value": [1.0, 2.0]}, "limits"),
+        ({"value": [1.0, -2.0, 1.0]}, "entry 1"),
+        ({"value": [1.0, np.nan, 1.0]}, "limits"),
+        ({"value": 1.0, "loss": "square"}, "loss"),
+        ({"value": 1.0, "worst_case": "best"}, "worst_case"),
+    ],
+    ids=str,
+)
+def test_bad_limits_are_named(arguments, named):
+    with pytest.raises(InvalidInputError, match=named):
+        Limits.checked(arguments.pop("value"), 3, **arguments)
+
+
+@pytest.mark.parametrize("boxed", [False, True])
+@pytest.mark.parametrize("norm", NORMS)
+def test_no_risk_exceeds_the_ceiling(norm, boxed):
+    rng = np.random.default_rng(3)
+    for _ in range(150):
+        n_features, n_samples = rng.integers(1, 5), rng.integers(1, 8)
+        features = 10.0 ** rng.uniform(-2, 2, n_features)
+        X = rng.uniform(-1.0, 1.0, (n_samples, n_features)) * features
+        y = rng.choice([-1.0, 1.0], n_samples)
+        loss = "hinge" if boxed else str(rng.choice(list(LOSSES)))
+        ball = {
+            "epsilon": float(rng.choice([0.0, 0.01, 0.5, 5.0])),
+            "kappa": float(rng.choice([0.05, 1.0, np.inf])),
+            "norm": norm,
+            "support": (-features, features) if boxed else None,
+            "loss": loss,
+        }
+        model = rng.normal(size=n_features + 1) * rng.choice([0.1, 1.0, 100.0])
+        risk = worst_case_risk(model[:-1], X, y, intercept=model[-1], **ball).value
+        profile = make_client("c", X, y, fit_intercept=True, **ball).profile
+        ceiling = Limits.checked(features, n_features, loss=loss).risk_ceiling(profile, model)
+        assert 0.0 <= risk <= ceiling * (1.0 + 1e-12)
+        assert Limits.checked(None, n_features).risk_ceiling(profile, model) == np.inf
+
+
+@pytest.mark.parametrize("norm", NORMS)
+def test_the_ceiling_is_reached(norm):
+    """A sample in the worst corner, on the wrong side: every inequality is an equality."""
+    features, w, b = np.array([0.5, 2.0, 3.0]), np.array([1.0, -2.0, 0.5]), 0.25
+    X, y = (features * np.sign(w))[None], np.array([-1.0])
+    ball = {"epsilon": 0.3, "kappa": np.inf, "norm": norm}
+    risk = worst_case_risk(w, X, y, intercept=b, **ball).value
+    profile = make_client("c", X, y, fit_intercept=True, **ball).profile
+    ceiling = Limits.checked(features, 3).risk_ceiling(profile, np.append(w, b))
+    assert ceiling == pytest.approx(risk, rel=1e-14)
+
+
+def test_scores_are_those_of_the_corners():
+    rng = np.random.default_rng(0)
+    features, model = rng.random(4), rng.normal(size=5)
+    limits = Limits.checked(features, 4)
+    corners = np.array(list(itertools.product(*([-r, r] for r in features))))
+    largest = np.abs(corners @ model[:-1]).max() + abs(model[-1])
+    assert limits.score_ceiling(model) == pytest.approx(largest, rel=1e-14)
+    assert limits.score_ceiling(model[:-1]) == pytest.approx(largest - abs(model[-1]), rel=1e-14)
+
+
+def test_the_loss_of_the_model_zero_is_that_of_a_margin_of_zero():
+    assert Limits.checked(1.0, 2).loss_at_zero == 1.0
+    assert Limits.checked(1.0, 2, loss="smooth_hinge").loss_at_zero == 0.5
+    assert Limits.checked(1.0, 2, loss=Logistic()).loss_at_zero == pytest.approx(np.log(2.0))
+
+
+def test_rows_outside_are_found_dense_and_sparse():
+    X = np.array([[0.0, 1.0], [2.0, 0.0], [0.5, -1.0], [0.0, -1.1]])
+    limits = Limits.checked([1.0, 1.0], 2)
+    assert limits.outside(X).tolist() == [1, 3]
+    assert limits.outside(sparse.csr_array(X)).tolist() == [1, 3]
+    assert limits.outside(X[[0, 2]]).size == 0
+    assert Limits.checked(None, 2).outside(1e300 * X).size == 0
