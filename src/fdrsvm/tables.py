@@ -80,7 +80,7 @@ def read_table(path: Path) -> Table:
 def parse_table(content: bytes, file: str) -> Table:
     """A file's bytes as a table; ``file`` is its name, whose suffix says what it is."""
     is_parquet = file.lower().endswith(_PARQUET)
-    columns = _parse_parquet(content) if is_parquet else _parse_csv(content, file)
+    columns = _parse_parquet(content, file) if is_parquet else _parse_csv(content, file)
     return Table(columns, len(next(iter(columns.values()), ())))
 
 
@@ -139,7 +139,7 @@ def read_cell(cell: str) -> float | str | None:
         return cell
 
 
-def _parse_parquet(content: bytes) -> dict[str, Column]:
+def _parse_parquet(content: bytes, file: str) -> dict[str, Column]:
     try:
         from pyarrow import ArrowInvalid, BufferReader, parquet
     except ModuleNotFoundError:
@@ -149,7 +149,7 @@ def _parse_parquet(content: bytes) -> dict[str, Column]:
     try:
         table = parquet.read_table(BufferReader(content))
     except ArrowInvalid:
-        raise InvalidInputError("data", "must be a Parquet file", "it is not") from None
+        raise InvalidInputError("data", "must be a Parquet file", f"{file} is none") from None
     return {name: np.asarray(table[name].to_numpy()) for name in table.column_names}
 
 

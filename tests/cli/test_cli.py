@@ -1,6 +1,8 @@
 """The program as such: help, exit codes, errors in one line, pipes, interruption."""
 
+import contextlib
 import os
+import pty
 import re
 import signal
 import subprocess
@@ -139,6 +141,34 @@ def test_a_pipe_that_closes_early_is_no_error(home, model):
     done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, check=True)
     assert done.stdout == "client,predicted,decision\n"
     assert done.stderr == ""
+
+
+def on_a_terminal(*arguments, **environment):
+    """What a terminal gets as stderr, and stdout as a file gets it."""
+    ours, theirs = pty.openpty()
+    command = [sys.executable, "-m", "fdrsvm", *map(str, arguments)]
+    environment = {**os.environ, "TERM": "xterm-256color", **environment}
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=theirs, env=environment)
+    os.close(theirs)
+    seen = b""
+    with contextlib.suppress(OSError):  # the other end is closed
+        while part := os.read(ours, 4096):
+            seen += part
+    os.close(ours)
+    out, _ = process.communicate()
+    assert process.returncode == 0
+    return seen.decode(), out.decode()
+
+
+def test_progress_is_for_terminals_and_colours_can_be_refused(home, tmp_path):
+    arguments = ("fit", home / "plants", "--output", tmp_path)
+    seen, out = on_a_terminal(*arguments)
+    assert "training" in seen
+    assert "\x1b[" in seen
+    assert "\x1b" not in out
+    seen, _ = on_a_terminal(*arguments, NO_COLOR="1")
+    assert "training" in seen
+    assert not re.search(r"\x1b\[[0-9;]*3[0-9]", seen)  # no colour of letters
 
 
 def test_an_interrupted_fit_says_so_and_leaves_nothing(home, tmp_path):

@@ -195,7 +195,8 @@ def test_wrong_kinds_of_files_are_named(tmp_path, capsys):
     (tmp_path / "a.csv").write_bytes(b"x,label\n\xff\xfe,a\n")
     assert "must be a CSV in UTF-8" in error_line(capsys, "fit", tmp_path / "a.csv")
     (tmp_path / "a.parquet").write_bytes(b"PAR1")
-    assert "must be a Parquet file" in error_line(capsys, "fit", tmp_path / "a.parquet")
+    line = error_line(capsys, "fit", tmp_path / "a.parquet")
+    assert f"must be a Parquet file; {tmp_path / 'a.parquet'} is none" in line
     (tmp_path / "empty").mkdir()
     assert "it has none" in error_line(capsys, "fit", tmp_path / "empty")
     line = error_line(capsys, "fit", f"--client=a={tmp_path / 'empty'}")

@@ -90,7 +90,7 @@ def certify(
 def _confidence(
     model: LinearModel, rows: Rows | None, c1: float | None, c2: float | None, tail: float
 ) -> str:
-    from fdrsvm.workflow.certifying import confidence, training_counts
+    from fdrsvm.workflow.certifying import confidence, grouped, training_counts
 
     if c1 is None or c2 is None:
         return (
@@ -98,7 +98,9 @@ def _confidence(
             "constants of the data (Proposition 2 of the paper) that nobody knows; with --c1 and "
             "--c2 it is computed from yours."
         )
-    counts = training_counts(model) or ({} if rows is None else rows.counts())
+    counts = training_counts(model)
+    if not counts and rows is not None:
+        counts = {name: len(part.X) for name, part in grouped(model, rows).items()}
     if not counts:
         raise click.UsageError("The file does not say how many rows there were: give the data.")
     value = confidence(model, counts, c1, c2, tail)

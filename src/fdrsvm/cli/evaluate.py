@@ -6,11 +6,15 @@ import json
 from collections.abc import Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from fdrsvm.cli.commands import PATH, Command, data_options, data_settings
 from fdrsvm.cli.console import progress, say, share, show_table
+
+if TYPE_CHECKING:
+    from fdrsvm.workflow.scores import Score
 
 
 @click.command(
@@ -66,7 +70,7 @@ def evaluate(
         with progress("training local, federated and central models"):
             scores += compare_models(loaded, rows, training, positive)
     if as_json:
-        say(json.dumps([asdict(one) for one in scores], indent=2).replace("NaN", "null"))
+        say(json.dumps([_content(one) for one in scores], indent=2, allow_nan=False))
         return 0
     show_table(
         ["model", "client", "rows", "accuracy", "F1", "balanced accuracy"],
@@ -84,6 +88,11 @@ def evaluate(
         n_left=2,
     )
     return 0
+
+
+def _content(one: Score) -> dict[str, Any]:
+    """A score as JSON has it: null where a model could not be trained."""
+    return {name: None if value != value else value for name, value in asdict(one).items()}
 
 
 COMMANDS = (evaluate,)

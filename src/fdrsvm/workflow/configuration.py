@@ -1,10 +1,10 @@
 """What a training run is told: a TOML file, and what the command line puts in its place.
 
-    [data]      files or folder, clients, label, client_column, ignore, contract, clip
-    [scaling]   method, clip
-    [model]     estimator, and any parameter of it
+    data       files or folder, clients, label, client_column, ignore, contract, clip
+    scaling    method, clip
+    model      estimator, and any parameter of it
 
-Unknown names are refused. Paths are relative to the TOML file.
+are its sections. Unknown names are refused. Paths are relative to the TOML file.
 """
 
 from __future__ import annotations
