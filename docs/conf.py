@@ -57,7 +57,7 @@ sphinx_gallery_conf = {
 }
 
 html_theme = "furo"
-html_title = "FDR-SVM"
+html_title = f"FDR-SVM {release}"
 html_static_path = ["_static"]
 html_css_files = ["site.css"]
 html_copy_source = False

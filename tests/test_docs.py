@@ -273,8 +273,13 @@ def test_tags_are_links_to_their_equations(site):
     page = (site / "solvers.html").read_text(encoding="utf-8")
     assert re.search(r'href="maths\.html#flips"[^>]*>\[flips\]<', page)
     reference = (site / "api" / "federated.html").read_text(encoding="utf-8")
-    assert "[" in reference
-    assert f"{fdrsvm.__version__}" in (site / "index.html").read_text(encoding="utf-8")
+    assert re.search(r'href="\.\./maths\.html#practical"[^>]*>\[practical\]<', reference)
+
+
+@pytest.mark.slow
+def test_the_site_says_of_which_release_it_is(site):
+    page = (site / "index.html").read_text(encoding="utf-8")
+    assert f"FDR-SVM {fdrsvm.__version__}" in page
 
 
 @pytest.mark.slow
