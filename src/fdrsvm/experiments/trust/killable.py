@@ -147,11 +147,16 @@ def _parts(result: Result, transport: InProcess) -> Iterator[tuple[str, npt.NDAr
 
 @dataclass(frozen=True)
 class Ended:
-    """How a child ended; ``outcome`` is what ``train`` gave, if it was not killed."""
+    """How a child ended; ``outcome`` is what ``train`` gave, if no signal ended it."""
 
-    is_killed: bool
+    signal: int | None
     seconds: float
     outcome: dict[str, Any] | None
+
+    @property
+    def is_killed(self) -> bool:
+        """Whether a signal ended it."""
+        return self.signal is not None
 
 
 class KillableServer:
@@ -230,11 +235,11 @@ def _forked(request: dict[str, Any]) -> dict[str, Any]:
     _, status = os.waitpid(child, 0)
     seconds = time.perf_counter() - start
     if os.WIFSIGNALED(status) and os.WTERMSIG(status) in (signal.SIGKILL, signal.SIGXFSZ):
-        return {"is_killed": True, "seconds": seconds, "outcome": None}
+        return {"signal": os.WTERMSIG(status), "seconds": seconds, "outcome": None}
     if os.WEXITSTATUS(status) != 0:
         sys.exit("a child failed")
     outcome = json.loads((Path(request["folder"]) / OUTCOME).read_bytes())
-    return {"is_killed": False, "seconds": seconds, "outcome": outcome}
+    return {"signal": None, "seconds": seconds, "outcome": outcome}
 
 
 def _be_child(request: dict[str, Any]) -> None:

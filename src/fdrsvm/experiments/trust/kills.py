@@ -1,4 +1,4 @@
-"""Training processes killed with SIGKILL, checkpoints torn and altered: the model is the same.
+"""Training processes killed, checkpoints torn and altered: the model is the same.
 
 A run that is killed is started again with the same command and goes on from its newest whole
 checkpoint. Whatever happened, the final model, certificate, history (but for seconds) and clients'
@@ -12,6 +12,7 @@ and to all of them (the run must begin anew).
 from __future__ import annotations
 
 import shutil
+import signal
 import tempfile
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -22,7 +23,7 @@ from pathlib import Path
 import numpy as np
 
 from fdrsvm.errors import CorruptDataError
-from fdrsvm.experiments.trust.killable import CASES, CHECKPOINTS, PLACES, KillableServer
+from fdrsvm.experiments.trust.killable import CASES, CHECKPOINTS, PLACES, Ended, KillableServer
 from fdrsvm.federated.checkpoint import read_checkpoint
 
 _KEPT = 2  # checkpoints, CheckpointFolder's default
@@ -35,6 +36,8 @@ class Method:
 
     Attributes
     ----------
+    n_kills, n_sigkills : int
+        Processes ended, and those of them ended by SIGKILL; the others by SIGXFSZ, in mid-write.
     places : dict
         Where kills hit, as the folder shows it afterwards.
     n_broken_runs, n_same_bits : int
@@ -53,6 +56,7 @@ class Method:
     seconds: float
     checkpoint_bytes: int
     n_kills: int
+    n_sigkills: int
     places: dict[str, int]
     n_broken_runs: int
     n_same_bits: int
@@ -75,6 +79,11 @@ class Kills:
     def n_kills(self) -> int:
         """Over all methods."""
         return sum(method.n_kills for method in self.methods)
+
+    @property
+    def n_sigkills(self) -> int:
+        """Those by SIGKILL."""
+        return sum(method.n_sigkills for method in self.methods)
 
     @property
     def holds(self) -> bool:
@@ -117,7 +126,7 @@ class _Trials:
         self.case = case
         self.rng = np.random.default_rng(0)
         self.places: Counter[str] = Counter()
-        self.broken = self.same = self.leftovers = 0
+        self.sigkills = self.broken = self.same = self.leftovers = 0
         self._folders: Iterator[Path] = (folder / str(k) for k in count())
 
     def measured(self, effort: _Effort) -> Method:
@@ -139,6 +148,7 @@ class _Trials:
             seconds=round(whole.seconds, 3),
             checkpoint_bytes=n_bytes,
             n_kills=self.places.total(),
+            n_sigkills=self.sigkills,
             places=dict(sorted(self.places.items())),
             n_broken_runs=self.broken,
             n_same_bits=self.same,
@@ -153,14 +163,12 @@ class _Trials:
 
     def _random_trial(self, seconds: float) -> None:
         """One run, killed up to so many times, each at any time of the run's length."""
-        folder = next(self._folders)
+        folder, before = next(self._folders), self.places.total()
         for _ in range(self.rng.integers(1, _MAX_KILLS + 1)):
-            ended = self.server.run(
-                self.case, folder, kill_after=float(self.rng.uniform(0.0, seconds))
-            )
-            if ended.is_killed:
-                self.places[where_hit(folder)] += 1
-        self._finish(folder)
+            after = float(self.rng.uniform(0.0, seconds))
+            self._note(self.server.run(self.case, folder, kill_after=after), folder)
+        if self.places.total() > before:  # else it was over before any kill came
+            self._finish(folder)
 
     def _aimed_trial(self, place: str, n_rounds: int, n_bytes: int) -> None:
         """Killed at a place, in any round in which a run comes by there."""
@@ -169,8 +177,13 @@ class _Trials:
         middle = int(self.rng.integers(1, n_bytes // 4))  # the first files are smaller
         ended = self.server.run(self.case, folder, kill_at=(place, nth, middle))
         assert ended.is_killed
-        self.places[where_hit(folder)] += 1
+        self._note(ended, folder)
         self._finish(folder)
+
+    def _note(self, ended: Ended, folder: Path) -> None:
+        if ended.is_killed:
+            self.places[where_hit(folder)] += 1
+            self.sigkills += ended.signal == signal.SIGKILL
 
     def _finish(self, folder: Path) -> None:
         ended = self.server.run(self.case, folder)
@@ -261,17 +274,20 @@ def to_markdown(result: Kills) -> str:
     runs = sum(method.n_broken_runs for method in result.methods)
     same = sum(method.n_same_bits for method in result.methods)
     lines = [
-        f"{result.n_kills} kills with SIGKILL in {runs} runs, up to {_MAX_KILLS} a run; each run "
+        f"{result.n_kills} kills in {runs} runs, up to {_MAX_KILLS} a run: {result.n_sigkills} by "
+        f"SIGKILL, and {result.n_kills - result.n_sigkills} in the middle of a write, by a limit "
+        "on the size of files (SIGXFSZ), since a SIGKILL hardly ever hits just there. Each run "
         f"was started again until it ended. **{same} of {runs} ended with the bits of a run that "
         "was left alone**: model, certificate, history (but for seconds) and the clients' "
         "memories.",
         "",
-        "| method | rounds | s a run | bytes a checkpoint | kills | runs | same bits | "
-        "temporary files left |",
-        "|---|---|---|---|---|---|---|---|",
+        "| method | rounds | s a run | bytes a checkpoint | kills | by SIGKILL | runs | "
+        "same bits | temporary files left |",
+        "|---|---|---|---|---|---|---|---|---|",
         *(
             f"| {one.name} | {one.n_rounds} | {one.seconds:.2f} | {one.checkpoint_bytes} | "
-            f"{one.n_kills} | {one.n_broken_runs} | {one.n_same_bits} | {one.n_leftovers} |"
+            f"{one.n_kills} | {one.n_sigkills} | {one.n_broken_runs} | {one.n_same_bits} | "
+            f"{one.n_leftovers} |"
             for one in result.methods
         ),
         "",
