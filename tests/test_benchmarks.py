@@ -94,7 +94,8 @@ def test_every_solver_that_is_here_solves_the_client_update(small_case, solver):
     module = {"PIQP": "piqp", "OSQP": "osqp", "ProxQP": "proxsuite", "Gurobi": "gurobipy"}[solver]
     pytest.importorskip(module, reason="in the benchmarks' own environment")
     w = client.prepare(solver, small_case, warm=False)(small_case.centre)
-    assert -1e-9 < small_case.excess(w) < 1e-4
+    # Interior points stop at 1e-9; OSQP at residuals of 1e-4, each over hundreds of constraints.
+    assert -1e-9 < small_case.excess(w) < (1e-2 if solver == "OSQP" else 1e-6)
 
 
 def test_the_linear_program_is_the_worst_case():
