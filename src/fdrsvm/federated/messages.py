@@ -1,7 +1,7 @@
 """What travels between server and clients, and nothing else does.
 
-A message is named float64 arrays plus who, which run and which round. Values are shared, not
-copied, when both ends live in one process: nobody may change them.
+A message is named arrays plus who, which run and which round: float64, or int64 where values are
+masked. Values are shared, not copied, when both ends live in one process: nobody may change them.
 """
 
 from __future__ import annotations
