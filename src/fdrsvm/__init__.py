@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from fdrsvm.evaluation.explain import feature_effects, flipping_perturbation
     from fdrsvm.maths.losses import MarginLoss
 
-__version__ = "0.1.0.dev0"
+__version__ = "0.1.0"
 
 # Names are found on first use, so that ``import fdrsvm`` loads neither numba nor SciPy.
 _HOME = {
