@@ -104,7 +104,7 @@ class Watch:
 
     def _hook(self, event: str, args: tuple[Any, ...]) -> None:
         if self._is_on and _is_forbidden(event, args):
-            self.seen[event] += 1
+            self.seen[f"import of {args[0]}" if event == "import" else event] += 1
 
 
 def _is_forbidden(event: str, args: tuple[Any, ...]) -> bool:
@@ -217,7 +217,7 @@ def _trained(transport: _Recorded, method: Any) -> tuple[Snapshot, dict[str, Mem
     kept: list[Snapshot] = []
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
-        run_rounds(transport, method, max_rounds=4, checkpoint=kept.append)
+        run_rounds(transport, method, max_rounds=4, checkpoint=kept.append, run_id="genuine")
     return kept[-1], dict(transport.inner.memories)
 
 
@@ -494,11 +494,6 @@ def _watch_works(watch: Watch) -> bool:
 
 def main(n_loads: int, seed: int) -> None:
     """Print what was found."""
-    import encodings.utf_16_be
-    import encodings.utf_16_le
-    import encodings.utf_32_be
-    import encodings.utf_32_le  # noqa: F401  (of JSON text; the standard library loads them late)
-
     signal.signal(signal.SIGALRM, _stop_hanging)
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
