@@ -217,7 +217,7 @@ def _trained(transport: _Recorded, method: Any) -> tuple[Snapshot, dict[str, Mem
     kept: list[Snapshot] = []
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
-        run_rounds(transport, method, max_rounds=4, checkpoint=kept.append, run_id="genuine")
+        run_rounds(transport, method, max_rounds=4, checkpoint=kept.append, run_id=method.name)
     return kept[-1], dict(transport.inner.memories)
 
 
