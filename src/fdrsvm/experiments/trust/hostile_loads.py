@@ -8,6 +8,7 @@ again; the limit on memory cannot either. So nothing else should happen in this 
 
 from __future__ import annotations
 
+import codecs
 import json
 import os
 import random
@@ -54,6 +55,8 @@ from fdrsvm.federation.memory_file import MemoryFile
 MEMORY_LIMIT = 200 * 2**20
 _PATIENCE = 30.0  # seconds after which a load counts as hanging
 _FORGED_SHARE = 0.2
+# The standard library's json picks one by a text's first bytes, and it is loaded when first used.
+_JSON_CODECS = ("utf-8-sig", "utf-16", "utf-16-be", "utf-16-le", "utf-32", "utf-32-be", "utf-32-le")
 
 # Running, loading or changing something: reading a file needs none of these.
 _FORBIDDEN = (
@@ -494,6 +497,8 @@ def _watch_works(watch: Watch) -> bool:
 
 def main(n_loads: int, seed: int) -> None:
     """Print what was found."""
+    for name in _JSON_CODECS:
+        codecs.lookup(name)
     signal.signal(signal.SIGALRM, _stop_hanging)
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
