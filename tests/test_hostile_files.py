@@ -71,6 +71,9 @@ CHECKPOINTS = {
     "no state": lambda header, arrays: arrays.pop("state/w"),
     "a scalar that is a vector": lambda header, arrays: arrays.update({"state/rho": np.ones(2)}),
     "history as scalars": lambda header, arrays: arrays.update({"history/gap": np.array(1.0)}),
+    "rounds that are infinite": lambda header, arrays: arrays.update(
+        {"history/round": np.full(3, np.inf)}
+    ),
     "rounds that are fractions": lambda header, arrays: arrays.update(
         {"history/round": np.array([1.5, 2.5, 3.5])}
     ),
@@ -194,6 +197,9 @@ def introduction(**changes):
         {"labels": [[]]},
         {"labels": []},
         {"labels": None},
+        {"labels": "ok"},
+        {"labels": {"ok": 1, "worn": 2}},
+        {"feature_names": "ab"},
         {"n_rows": "5"},
         {"n_rows": 4},
         {"profile": "00"},

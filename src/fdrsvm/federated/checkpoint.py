@@ -139,7 +139,7 @@ def _read_snapshot(data: bytes) -> tuple[Snapshot, dict[str, Memory]]:
         snapshot, memories = _build_snapshot(packed)
         # Catches what was built without complaint: other types, spare fields, rounds left out.
         is_ours = _snapshot_bytes(snapshot, memories) == data
-    except (KeyError, TypeError, ValueError, IndexError, AttributeError) as error:
+    except (LookupError, TypeError, ValueError, AttributeError, OverflowError) as error:
         raise CorruptDataError(f"{_KIND}: its content does not fit together ({error})") from None
     if not is_ours or len(snapshot.history) != snapshot.round:
         raise CorruptDataError(f"{_KIND}: its content is not what this package writes")

@@ -148,6 +148,9 @@ def decode_introduction(data: bytes) -> Introduction:
     except (KeyError, TypeError, ValueError) as error:
         raise CorruptDataError(f"{_KIND}: its content does not fit together ({error})") from None
     _check_introduction(introduction, header)
+    # Text or a mapping in place of a list makes a tuple too, of its letters or keys.
+    if encode_introduction(introduction) != data:
+        raise CorruptDataError(f"{_KIND}: its content is not what this package writes")
     return introduction
 
 

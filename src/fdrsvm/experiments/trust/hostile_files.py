@@ -129,7 +129,9 @@ def to_markdown(result: HostileFiles) -> str:
         f"that are not the package's own**. Peak memory grew by {result.grown_megabytes:.0f} MB "
         f"(files up to 1 MB; {MEMORY_LIMIT // 2**20} MB were allowed); the slowest load took "
         f"{1000 * slowest:.0f} ms. A watch on Python's audit events saw what ran; before, it was "
-        f"tried that it sees such things ({'it does' if result.watch_works else 'IT DOES NOT'}).",
+        f"tried that it sees such things ({'it does' if result.watch_works else 'IT DOES NOT'}). "
+        "The standard library's UTF-8, UTF-16 and UTF-32 codecs, which json picks by a text's "
+        "first bytes, were loaded beforehand.",
         "",
         "| file | loads | refused | genuine after all | loaded as stated | other fingerprint | "
         "unseen | other errors |",

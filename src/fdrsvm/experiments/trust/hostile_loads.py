@@ -8,6 +8,7 @@ again; the limit on memory cannot either. So nothing else should happen in this 
 
 from __future__ import annotations
 
+import codecs
 import json
 import os
 import random
@@ -54,6 +55,8 @@ from fdrsvm.federation.memory_file import MemoryFile
 MEMORY_LIMIT = 200 * 2**20
 _PATIENCE = 30.0  # seconds after which a load counts as hanging
 _FORGED_SHARE = 0.2
+# The standard library's json picks one by a text's first bytes, and it is loaded when first used.
+_JSON_CODECS = ("utf-8-sig", "utf-16", "utf-16-be", "utf-16-le", "utf-32", "utf-32-be", "utf-32-le")
 
 # Running, loading or changing something: reading a file needs none of these.
 _FORBIDDEN = (
@@ -104,7 +107,7 @@ class Watch:
 
     def _hook(self, event: str, args: tuple[Any, ...]) -> None:
         if self._is_on and _is_forbidden(event, args):
-            self.seen[event] += 1
+            self.seen[f"import of {args[0]}" if event == "import" else event] += 1
 
 
 def _is_forbidden(event: str, args: tuple[Any, ...]) -> bool:
@@ -217,7 +220,7 @@ def _trained(transport: _Recorded, method: Any) -> tuple[Snapshot, dict[str, Mem
     kept: list[Snapshot] = []
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
-        run_rounds(transport, method, max_rounds=4, checkpoint=kept.append)
+        run_rounds(transport, method, max_rounds=4, checkpoint=kept.append, run_id=method.name)
     return kept[-1], dict(transport.inner.memories)
 
 
@@ -494,11 +497,8 @@ def _watch_works(watch: Watch) -> bool:
 
 def main(n_loads: int, seed: int) -> None:
     """Print what was found."""
-    import encodings.utf_16_be
-    import encodings.utf_16_le
-    import encodings.utf_32_be
-    import encodings.utf_32_le  # noqa: F401  (of JSON text; the standard library loads them late)
-
+    for name in _JSON_CODECS:
+        codecs.lookup(name)
     signal.signal(signal.SIGALRM, _stop_hanging)
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
