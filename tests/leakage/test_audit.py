@@ -117,7 +117,8 @@ def test_sums_leak_and_sums_of_blurred_cuts_do_not(parts):
 @pytest.mark.parametrize("method", [Bundle(), Bundle(cuts="summed"), ADMM()], ids=repr)
 def test_every_method_can_be_audited(parts, method):
     audits = run_and_audit(parts, method, rounds=12, limits=UNIT, fit_intercept=True)
-    for audit in audits:
+    assert audits.result.n_rounds == 12
+    for audit in (audits.of_clients, audits.of_sums):
         assert all(client.n_cuts >= 12 for client in audit.clients)
         assert 0 <= audit.n_recovered <= audit.n_rows == 398
 

@@ -1,4 +1,4 @@
-"""Rows from cuts, as a curious server would look for them: [row-difference], [peeling], [subspaces].
+"""Rows from cuts, as a curious server would look for them: [row-difference], [peeling].
 
 Differences   (v, c) of two cuts, c > 0. If one row alone changed its share, v / c is that row.
 Which are     v / c must lie within the agreed limits, have +-1 for an intercept, and be active

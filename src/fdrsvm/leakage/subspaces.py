@@ -1,8 +1,8 @@
 """Rows from spans of differences: [subspaces].
 
 While few rows change their shares, differences of successive cuts lie in the span of those rows
-(z_n, 1), whatever the shares are: fractions hide no row from this. Two spans that have one direction
-in common share one row, and its last entry, 1, gives the scale.
+(z_n, 1), whatever the shares are: fractions hide no row from this. Two spans that have one
+direction in common share one row, and its last entry, 1, gives the scale.
 """
 
 from __future__ import annotations

@@ -37,6 +37,9 @@ class LeakFigure:
     n_clients: int
     blur: int
     n_rows: int
+    n_rounds: int
+    objective: float
+    gap: float
     of_clients: LeakAudit
     of_sums: LeakAudit
 
@@ -57,9 +60,12 @@ def unit_parts(data: str, n_clients: int = 4, seed: int = 0) -> Parts:
     return {f"client {g}": (X[ids == g], y[ids == g]) for g in np.unique(ids)}
 
 
-def covering_blur(n_features: int, n_clients: int) -> int:
-    """Rows that each client must blur so that a sum holds more of them than a cut has numbers."""
-    return -(-(n_features + 2) // n_clients)
+def covering_blur(width: int, n_clients: int) -> int:
+    """Rows that each client must blur so that a sum holds more of them than (z_n, 1) has numbers.
+
+    ``width`` is the length of a model: features, and one for an intercept.
+    """
+    return -(-(width + 2) // n_clients)
 
 
 def measure_leaks(
@@ -76,6 +82,7 @@ def measure_leaks(
     for name in data:
         parts = unit_parts(name, n_clients, seed)
         n_features = next(iter(parts.values()))[0].shape[1]
+        width = n_features + int(client_settings.get("fit_intercept", False))
         for method in methods:
             if method not in METHODS:
                 raise InvalidInputError(
@@ -83,7 +90,7 @@ def measure_leaks(
                 )
             algorithm, usual = METHODS[method]
             for blur in blurs:
-                n_blurred = covering_blur(n_features, len(parts)) if blur is None else blur
+                n_blurred = covering_blur(width, len(parts)) if blur is None else blur
                 audits = run_and_audit(
                     parts,
                     algorithm,
@@ -92,21 +99,33 @@ def measure_leaks(
                     blur=n_blurred,
                     **client_settings,
                 )
-                n_rows = audits.of_clients.n_rows
-                yield LeakFigure(name, method, len(parts), n_blurred, n_rows, *audits)
+                yield LeakFigure(
+                    data=name,
+                    method=method,
+                    n_clients=len(parts),
+                    blur=n_blurred,
+                    n_rows=audits.of_clients.n_rows,
+                    n_rounds=audits.result.n_rounds,
+                    objective=audits.result.objective,
+                    gap=audits.result.gap,
+                    of_clients=audits.of_clients,
+                    of_sums=audits.of_sums,
+                )
 
 
 def leak_markdown(figures: Iterable[LeakFigure]) -> str:
     """A table, a run a line."""
     lines = [
-        "| data | method | clients | blur | rows | from clients | claims right | from sums |",
-        "|---|---|---|---|---|---|---|---|",
+        "| data | method | clients | blur | rounds | objective | gap | rows | from clients "
+        "| claims right | from sums |",
+        "|---|---|---|---|---|---|---|---|---|---|---|",
     ]
     for one in figures:
         precision = one.of_clients.precision
         right = "-" if precision is None else f"{100.0 * precision:.0f} %"
         lines.append(
-            f"| {one.data} | {one.method} | {one.n_clients} | {one.blur} | {one.n_rows} "
+            f"| {one.data} | {one.method} | {one.n_clients} | {one.blur} | {one.n_rounds} "
+            f"| {one.objective:.5f} | {one.gap:.1e} | {one.n_rows} "
             f"| {_found(one.of_clients)} | {right} | {_found(one.of_sums)} |"
         )
     return "\n".join(lines)
