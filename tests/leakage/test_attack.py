@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import linprog
 
@@ -13,15 +13,16 @@ from fdrsvm.federated.problem import evaluate
 from fdrsvm.leakage.attack import recover_rows
 from fdrsvm.leakage.command import run_and_audit
 from fdrsvm.leakage.observations import Observations, observe
+from fdrsvm.leakage.subspaces import _spans, common_directions
 from tests.federated.cases import Recorded as InMemory
 from tests.federated.cases import blobs, problems, train
 from tests.leakage.cases import breast_cancer
 
 
-def observations(X, y, points, *, fit_intercept=False, **settings):
+def observations(X, y, points, *, fit_intercept=False, **ball):
     """A client's cuts at some models, as a server sees them."""
-    settings = {"epsilon": 0.01, "kappa": np.inf, **settings}
-    problem = make_client("a", X, y, fit_intercept=fit_intercept, **settings)
+    ball = {"epsilon": 0.01, "kappa": np.inf, **ball}
+    problem = make_client("a", X, y, fit_intercept=fit_intercept, **ball)
     found = evaluate(problem, points)
     return Observations(
         states=np.column_stack([-found["slopes"], found["constants"]]),
@@ -36,6 +37,7 @@ def found_rows(claims):
     return sorted(tuple(np.round(row, 9)) for row in claims.rows)
 
 
+@settings(max_examples=50)
 @given(st.integers(0, 10**6))
 def test_a_cut_is_a_sum_over_rows_with_shares(seed):
     """[row-difference], by a linear program over the shares."""
@@ -107,11 +109,11 @@ def test_a_row_flipped_in_part_is_found_with_its_fraction(rng):
     X, y = rng.random((10, 3)), np.ones(10)
     X[3] = 3.0 * X[3] / X[3].sum()  # its margin is the largest by far
     w = np.full(3, 0.9)  # ||w||_* = 0.9 for l1, below what flipping gains
-    settings = {"epsilon": 0.04, "kappa": 1.0, "norm": "l1"}
-    flat, steep = observations(X, y, np.array([w, w]), **settings), RiskOracle(X, y, **settings)
-    assert steep(w).multiplier > 0.9
+    ball = {"epsilon": 0.04, "kappa": 1.0, "norm": "l1"}
+    assert RiskOracle(X, y, **ball)(w).multiplier > 0.9
+    flipped = observations(X, y, w[None], **ball)
     kept = observations(X, y, w[None], epsilon=0.0, kappa=np.inf, norm="l1")
-    difference = (flat.states[0] - kept.states[0]) * 10
+    difference = (flipped.states[0] - kept.states[0]) * 10
     np.testing.assert_allclose(difference, 0.4 * np.append(-X[3], 1.0), atol=1e-14)
 
 
@@ -175,3 +177,24 @@ def test_plain_subgradients_give_a_third_of_the_rows_away():
     assert audits.of_clients.share >= 0.30
     assert audits.of_clients.precision >= 0.95
     assert audits.of_sums.n_recovered > 0  # sums alone are no defence
+
+
+def test_fractions_hide_no_row_from_spans(rng):
+    """Random shares of rows 0, 1, 2 in one stretch of a run and of 2, 3, 4 in the next."""
+    X, y = rng.random((40, 8)), rng.choice([-1.0, 1.0], size=40)
+    signed = np.column_stack([y[:, None] * X, np.ones(40)])
+    shares = np.tile(rng.integers(0, 2, size=40).astype(float), (12, 1))
+    shares[:6, :3], shares[6:, 2:5] = rng.random((6, 3)), rng.random((6, 3))
+    directions = common_directions(shares @ signed / 40)
+    apart = np.abs(directions - signed[2, :-1]).max(axis=1)
+    assert (apart < 1e-6).any()
+    for other in (0, 1, 3, 4):
+        assert np.abs(directions - signed[other, :-1]).max(axis=1).min() > 1e-3
+
+
+def test_more_blurred_rows_than_numbers_leave_no_span(rng):
+    signed = np.column_stack([rng.normal(size=(40, 8)), np.ones(40)])
+    for n_blurred, has_spans in ((4, True), (9, False)):
+        shares = np.ones((30, 40))
+        shares[:, :n_blurred] = rng.random((30, n_blurred))
+        assert (len(_spans(np.diff(shares @ signed / 40, axis=0))) > 0) == has_spans

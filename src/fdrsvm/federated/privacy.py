@@ -12,7 +12,8 @@ from typing import Any
 from fdrsvm.errors import InvalidInputError, UnsupportedError
 from fdrsvm.maths.arrays import check_count, check_positive
 
-_TOLERANCE = 1e-4  # of a noise multiplier
+_TOLERANCE = 1e-3  # of a noise multiplier
+_LEAST_NOISE = 0.05
 
 
 def subgradient_sensitivity(
@@ -56,41 +57,45 @@ def epsilon_spent(noise_multiplier: float, rounds: int, delta: float) -> float:
     Replacing one row of one client changes what the server learns by a factor of at most
     exp(epsilon), but for a probability of delta.
     """
-    accountant = _accounting().pld.PLDAccountant()
-    accountant.compose(_rounds(check_positive(noise_multiplier, "noise_multiplier"), rounds))
+    share = check_positive(noise_multiplier, "noise_multiplier") / math.sqrt(
+        check_count(rounds, "rounds")
+    )
+    if share < _LEAST_NOISE:
+        raise InvalidInputError(
+            "noise_multiplier",
+            f"must be at least {_LEAST_NOISE:g} sqrt(rounds); with less nothing is private",
+            f"it is {noise_multiplier!r}",
+        )
+    accounting = _accounting()
+    accountant = accounting.pld.PLDAccountant()
+    accountant.compose(accounting.GaussianDpEvent(share))
     return float(accountant.get_epsilon(_check_delta(delta)))
 
 
 def noise_multiplier_for(epsilon: float, delta: float, rounds: int) -> float:
     """The least noise multiplier with which so many rounds spend at most ``epsilon``."""
     accounting = _accounting()
-    rounds = check_count(rounds, "rounds")
+    root = math.sqrt(check_count(rounds, "rounds"))
     check_positive(epsilon, "epsilon")
-    upper = _ample_noise(epsilon, _check_delta(delta), rounds)
+    upper = _ample_noise(epsilon, _check_delta(delta))
     lower = upper / 2.0
-    while epsilon_spent(lower, rounds, delta) <= epsilon:
+    while epsilon_spent(lower, 1, delta) <= epsilon:
         lower /= 2.0
     found = accounting.calibrate_dp_mechanism(
         accounting.pld.PLDAccountant,
-        lambda noise_multiplier: _rounds(noise_multiplier, rounds),
+        accounting.GaussianDpEvent,
         epsilon,
         delta,
         accounting.ExplicitBracketInterval(lower, upper),
         tol=_TOLERANCE * lower,
     )
-    return float(found)
+    return root * float(found)
 
 
-def _ample_noise(epsilon: float, delta: float, rounds: int) -> float:
-    """More noise than is needed, by zero-concentrated privacy (Bun and Steinke 2016)."""
+def _ample_noise(epsilon: float, delta: float) -> float:
+    """More noise than one round needs, by zero-concentrated privacy (Bun and Steinke 2016)."""
     log = math.log(1.0 / delta)
-    return math.sqrt(rounds / 2.0) / (math.sqrt(log + epsilon) - math.sqrt(log))
-
-
-def _rounds(noise_multiplier: float, rounds: int) -> Any:
-    accounting = _accounting()
-    one = accounting.GaussianDpEvent(noise_multiplier)
-    return accounting.SelfComposedDpEvent(one, check_count(rounds, "rounds"))
+    return math.sqrt(0.5) / (math.sqrt(log + epsilon) - math.sqrt(log))
 
 
 def _check_delta(delta: float) -> float:

@@ -6,6 +6,8 @@ rows?         where it says so. A vector that several pairs give is a row; one t
               gives is taken for one only if c is the mass of a whole row.
 Peeling       once a row is known, so is its share at every model; its part is taken out of every
               cut, and differences that were of two rows are of one.
+Spans         what successive differences have in common, subspaces.py: the only way to rows whose
+              shares are fractions.
 
 Nothing here knows the data: see audit.py for how claims are graded.
 """
@@ -19,6 +21,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fdrsvm.leakage.observations import Observations
+from fdrsvm.leakage.subspaces import common_directions
 from fdrsvm.maths.arrays import Array
 
 Limits = tuple[Array | float, Array | float]
@@ -27,6 +30,7 @@ _Mask = npt.NDArray[np.bool_]
 _SUPPORTS = (3, 2, 1)  # the surest first: a wrong row taken out spoils the rest
 _SAME_STATE = 1e-11
 _SAME_ROW = 1e-7
+_SAME_DIRECTION = 1e-4
 _SLACK = 1e-6  # of limits and of the intercept's +-1
 _SMALLEST_SHARE = 1e-3  # of a row's mass; below, rounding is divided by too little
 _LARGEST_ENTRY = 1e6
@@ -72,7 +76,22 @@ def recover_rows(observed: Observations, limits: Limits | None = None) -> Claims
                 residual = residual - np.outer(shares * mass, np.append(signed, 1.0))
                 usable &= are_sure
             claims = np.concatenate([claims, new.signed])
-    return _labelled(claims, observed, limits)
+    new = _unknown(_spanned(observed, limits), claims)
+    return _labelled(np.concatenate([claims, new.signed]), observed, limits)
+
+
+def _spanned(observed: Observations, limits: Limits | None) -> _Candidates:
+    """Directions that spans of differences have in common, if several pairs of spans agree."""
+    signed = common_directions(observed.states)
+    signed = signed[_is_plausible(signed, observed, limits)]
+    keys = signed @ _mixer(signed.shape[1])
+    order = np.argsort(keys, kind="stable")
+    groups = _groups(keys[order], _SAME_DIRECTION)
+    first = np.flatnonzero(np.diff(groups, prepend=-1))
+    supports = np.diff(first, append=groups.size)
+    chosen = supports >= _SUPPORTS[0]
+    middle = order[(first + supports // 2)[chosen]]
+    return _Candidates(signed[middle], np.empty(middle.size), supports[chosen])
 
 
 def _shares(observed: Observations, signed: Array) -> tuple[Array, _Mask]:
@@ -179,7 +198,7 @@ def _unknown(found: _Candidates, claims: Array) -> _Candidates:
 
 
 def _is_among(signed: Array, claims: Array) -> bool:
-    return bool((np.abs(claims - signed).max(axis=1, initial=0.0) <= 2.0 * _SLACK).any())
+    return bool((np.abs(claims - signed).max(axis=1, initial=0.0) <= _SAME_DIRECTION).any())
 
 
 def _labelled(claims: Array, observed: Observations, limits: Limits | None) -> Claims:

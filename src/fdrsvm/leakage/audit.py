@@ -17,7 +17,7 @@ from fdrsvm.maths.arrays import Array, check_matrix
 
 SUM = "all"  # the id of a sum over clients
 
-_MATCH = 1e-6
+_MATCH = 1e-3  # of a feature's largest value: closer than most sensors are
 
 
 @dataclass(frozen=True)
@@ -37,7 +37,7 @@ class ClientLeak:
     n_recovered : int or None
         True rows among them; None if the true rows were not given.
     n_right : int or None
-        Claims that are a true row, within 1e-6 in every feature.
+        Claims that are a true row, to a thousandth of each feature's largest value.
     """
 
     client_id: str
@@ -180,8 +180,9 @@ def _attacked(
 
 def _matches(row: Array, rows: Array) -> Array:
     """Where ``rows`` hold this one, or its negative: without a label only y x is known."""
-    near = np.abs(rows - row).max(axis=1, initial=0.0) <= _MATCH
-    return np.asarray(near | (np.abs(rows + row).max(axis=1, initial=0.0) <= _MATCH))
+    tolerance = _MATCH * np.abs(rows).max(axis=0, initial=0.0)
+    near = (np.abs(rows - row) <= tolerance).all(axis=1)
+    return np.asarray(near | (np.abs(rows + row) <= tolerance).all(axis=1))
 
 
 def _graded(leak: ClientLeak, clients_rows: Mapping[str, Array] | None) -> ClientLeak:

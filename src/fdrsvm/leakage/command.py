@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from fdrsvm.errors import ConvergenceWarning
 from fdrsvm.federated.algorithms.base import Algorithm
 from fdrsvm.federated.problem import make_client
-from fdrsvm.federated.rounds import run_rounds
+from fdrsvm.federated.rounds import Result, run_rounds
 from fdrsvm.federated.transports.in_process import InProcess
 from fdrsvm.files import PathLike
 from fdrsvm.leakage.attack import Limits
@@ -25,6 +25,7 @@ class Audits(NamedTuple):
 
     of_clients: LeakAudit
     of_sums: LeakAudit
+    result: Result  # of the run
 
 
 def run_and_audit(
@@ -58,7 +59,7 @@ def run_and_audit(
         transport = Recorded(InProcess(clients), folder)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)
-            run_rounds(
+            result = run_rounds(
                 transport, algorithm, max_rounds=rounds, tol=0.0, client_weights=client_weights
             )
         recording = read_recording(folder)
@@ -66,6 +67,7 @@ def run_and_audit(
     return Audits(
         audit_leak(recording, rows, limits=limits),
         audit_sums(recording, rows, client_weights=client_weights, limits=limits),
+        result,
     )
 
 
