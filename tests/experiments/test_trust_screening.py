@@ -27,8 +27,8 @@ def test_no_honest_update_is_rejected():
 
 
 def test_an_attacker_costs_our_methods_little_and_a_plain_mean_much():
-    chosen = ("SM", "bundle", "FedAvg, trimmed mean", "FedAvg, plain mean")
-    rows = attacks(("bcw",), chosen, n_rounds=12, seeds=(0,))
+    chosen = ("bundle", "FedAvg, trimmed mean", "FedAvg, plain mean")
+    rows = attacks(("bcw",), chosen, seeds=(0,))
     assert len(rows) == len(chosen) * len(ATTACKS)
     one_row = 100.0 / len(seven_clients("bcw").y_test)
     for row in rows:

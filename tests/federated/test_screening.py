@@ -10,9 +10,9 @@ from fdrsvm import ClientError, InvalidInputError
 from fdrsvm.federated.algorithms import ADMM, ADMMSC, Bundle, FedAvg, FedSGD, OneVsRest, Subgradient
 from fdrsvm.federated.algorithms.one_vs_rest import OneVsRestProblem
 from fdrsvm.federated.limits import Limits
-from fdrsvm.federated.messages import Update
+from fdrsvm.federated.messages import Broadcast, Update
 from fdrsvm.federated.rounds import run_rounds
-from fdrsvm.federated.screening import Fault, Rules
+from fdrsvm.federated.screening import Fault, Rules, check_form, form_of
 from fdrsvm.federated.transports.in_process import InProcess
 from tests.federated.cases import (
     NORMS,
@@ -495,3 +495,28 @@ def test_honest_clients_pass_with_the_tightest_limits(method):
             limits = Limits.checked(np.max(np.abs(clients[0].box), axis=0), len(limits.features))
         result = train(clients, OURS[method], alphas=alphas, limits=limits, tol=1e-6, max_rounds=12)
         assert all(record.faults == () for record in result.history)
+
+
+# --- form ---
+
+
+@pytest.mark.parametrize(
+    ("changes", "rule"),
+    [
+        ({"client_id": "b"}, "client"),
+        ({"run_id": "another"}, "run"),
+        ({"round": 2}, "round"),
+        ({"values": {}}, "names"),
+        ({"values": {"risks": [1.0]}}, "dtype"),
+        ({"values": {"risks": np.ones(1, np.float32)}}, "dtype"),
+        ({"values": {"risks": np.ones((1, 1))}}, "shape"),
+        ({"values": {"risks": np.array([np.inf])}}, "finite"),
+    ],
+    ids=str,
+)
+def test_the_form_comes_first(changes, rule):
+    broadcast = Broadcast("run", 3, "a", "{}", {})
+    answer = Update("run", 3, "a", {"risks": np.ones(1)})
+    form = form_of({"risks": (1,)})
+    assert check_form(answer, broadcast, form) is None
+    assert check_form(replace(answer, **changes), broadcast, form).rule == rule

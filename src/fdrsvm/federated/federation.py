@@ -129,7 +129,7 @@ class Replies:
 
     updates: tuple[Update | None, ...]
 
-    @property
+    @cached_property
     def present(self) -> npt.NDArray[np.bool_]:
         """Which clients answered."""
         return np.array([update is not None for update in self.updates])

@@ -35,7 +35,15 @@ from fdrsvm.federated.messages import (
     Values,
     encoded_size,
 )
-from fdrsvm.federated.screening import CONTRADICTION, Fault, Faults, Rules, check_form
+from fdrsvm.federated.screening import (
+    CONTRADICTION,
+    Fault,
+    Faults,
+    Form,
+    Rules,
+    check_form,
+    form_of,
+)
 from fdrsvm.maths.arrays import Array, check_choice, check_count, check_non_negative, check_positive
 
 OnFault = Literal["stop", "drop"]
@@ -222,10 +230,11 @@ class _Loop:
         self,
         answers: Sequence[Update | Failure],
         broadcasts: Sequence[Broadcast],
-        form: Mapping[str, Shape],
+        shapes: Mapping[str, Shape],
         judge: Callable[[Replies], Faults],
     ) -> tuple[Replies, Faults]:
         """The answers that count, and why the others do not."""
+        form = form_of(shapes)
         faults: Faults = {}
         updates: list[Update | None] = []
         with np.errstate(over="ignore", invalid="ignore"):
@@ -277,9 +286,7 @@ class _Loop:
         return state, found.faults
 
 
-def _form_fault(
-    answer: Update | Failure, broadcast: Broadcast, form: Mapping[str, Shape]
-) -> Fault | None:
+def _form_fault(answer: Update | Failure, broadcast: Broadcast, form: Form) -> Fault | None:
     if isinstance(answer, Failure):
         return Fault(_MISSING if answer.is_missing else "error", answer.reason)
     return check_form(answer, broadcast, form)

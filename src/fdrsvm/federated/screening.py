@@ -14,7 +14,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -33,6 +33,7 @@ CONTRADICTION = "contradiction"
 
 # Up to which two ways to compute one number agree, relative to what they are summed up from.
 ROUNDING = 1e-6
+_FLOAT64 = np.dtype(np.float64)
 _NEVER_NEGATIVE = ("norm_weights", "squares")
 _RULES: dict[int, tuple[str, str]] = {
     rules.NORM_WEIGHT: ("norm weight", "a cut's norm_weights entry exceeds epsilon L"),
@@ -46,6 +47,10 @@ _RULES: dict[int, tuple[str, str]] = {
     rules.VECTOR: ("vector", "the vector does not follow from the cut"),
     rules.INTERCEPT: ("vector", "the vector's intercept does not follow from the cut"),
     rules.SQUARES: ("squares", "a square is not that of its vector"),
+    rules.CONTRADICTING: (
+        CONTRADICTION,
+        "a cut of one round lies above its risk in another: wrong answers, or data that changed",
+    ),
 }
 
 
@@ -100,10 +105,26 @@ class Rules:
         )
 
 
-NO_RULES = Rules()
+class Form(NamedTuple):
+    """Names and shapes of an answer's arrays, and those that are looked at together."""
+
+    shapes: Mapping[str, Shape]
+    triples: tuple[tuple[str, str, str], ...]  # arrays of cuts whose number is not prescribed
+    never_negative: tuple[str, ...]
 
 
-def check_form(answer: Update, broadcast: Broadcast, form: Mapping[str, Shape]) -> Fault | None:
+def form_of(shapes: Mapping[str, Shape]) -> Form:
+    """What all answers of a round are held against."""
+    triples = [
+        (name, f"{prefix}slopes", f"{prefix}norm_weights")
+        for name, shape in shapes.items()
+        for prefix in [name.removesuffix("constants")]
+        if shape == (None,) and name.endswith("constants")
+    ]
+    return Form(shapes, tuple(triples), tuple(n for n in shapes if n.endswith(_NEVER_NEGATIVE)))
+
+
+def check_form(answer: Update, broadcast: Broadcast, form: Form) -> Fault | None:
     """Whether an answer is to this broadcast, and its arrays can be read at all."""
     if answer.client_id != broadcast.client_id:
         return Fault("client", f"the answer is from {answer.client_id!r}")
@@ -111,17 +132,18 @@ def check_form(answer: Update, broadcast: Broadcast, form: Mapping[str, Shape]) 
         return Fault("run", "the answer is of another run")
     if answer.round != broadcast.round:
         return Fault("round", f"the answer is of round {answer.round}, not {broadcast.round}")
-    if answer.values.keys() != form.keys():
-        return Fault("names", f"the answer holds {sorted(answer.values)}, not {sorted(form)}")
-    for name, shape in form.items():
-        array = answer.values[name]
-        if not isinstance(array, np.ndarray) or array.dtype != np.float64:
+    values = answer.values
+    if values.keys() != form.shapes.keys():
+        return Fault("names", f"the answer holds {sorted(values)}, not {sorted(form.shapes)}")
+    for name, shape in form.shapes.items():
+        array = values[name]
+        if not isinstance(array, np.ndarray) or array.dtype != _FLOAT64:
             return Fault("dtype", f"{name} is not an array of float64")
         if array.shape != shape and not _fits(array.shape, shape):
             return Fault("shape", f"{name} has shape {array.shape}, not {shape}")
         if not _is_finite(array):
             return Fault("finite", f"{name} is not finite")
-    return _check_cuts(answer.values)
+    return _check_cuts(values, form)
 
 
 def _fits(found: tuple[int, ...], shape: Shape) -> bool:
@@ -133,30 +155,29 @@ def _fits(found: tuple[int, ...], shape: Shape) -> bool:
 
 def _is_finite(array: Array) -> bool:
     """The square sum is the fastest look at a small array; it may overflow where no entry does."""
+    if array.size == 1:
+        return math.isfinite(array.item())
     return math.isfinite(np.vdot(array, array)) or bool(np.isfinite(array).all())
 
 
-def _check_cuts(values: Values) -> Fault | None:
+def _check_cuts(values: Values, form: Form) -> Fault | None:
     """Cuts must agree in number; norm weights and squares must not be negative."""
-    for name, array in values.items():
-        if name.endswith("constants"):
-            prefix = name.removesuffix("constants")
-            slopes, weights = values[prefix + "slopes"], values[prefix + "norm_weights"]
-            if not len(array) == len(slopes) == len(weights):
-                sizes = sorted({len(array), len(slopes), len(weights)})
-                return Fault("cuts", f"its cuts are {sizes} in number")
-        elif name.endswith(_NEVER_NEGATIVE) and min(array.tolist(), default=0.0) < 0.0:
+    for triple in form.triples:
+        sizes = sorted({len(values[name]) for name in triple})
+        if len(sizes) > 1:
+            return Fault("cuts", f"its cuts are {sizes} in number")
+    for name in form.never_negative:
+        if min(values[name].tolist(), default=0.0) < 0.0:
             return Fault("negative", f"{name} has a negative entry")
     return None
 
 
-@dataclass(frozen=True)
-class Answers:
+class Answers(NamedTuple):
     """The risks and cuts of those who answered, one client after the other."""
 
     clients: Indices
     risks: Array  # one row a client, one column a point
-    starts: Indices  # where each client's cuts begin, and where the last one's end
+    counts: tuple[int, ...]  # how many cuts each client sent
     constants: Array
     slopes: Array
     norm_weights: Array
@@ -164,13 +185,12 @@ class Answers:
     @property
     def cuts(self) -> Known:
         """All of them, with their owners."""
-        owners = np.repeat(self.clients, np.diff(self.starts))
+        owners = np.repeat(self.clients, self.counts)
         return Known(owners, self.constants, self.slopes, self.norm_weights)
 
 
-@dataclass(frozen=True)
-class Known:
-    """Cuts by owner; with fewer owners than cuts these begin anew. nan where none was given."""
+class Known(NamedTuple):
+    """Cuts, and whose they are."""
 
     owners: Indices
     constants: Array
@@ -184,7 +204,7 @@ def answers_of(values_by_client: Mapping[int, Values]) -> Answers:
     return Answers(
         np.array(list(values_by_client)),
         np.concatenate([values["risks"] for values in found]).reshape(len(found), -1),
-        np.cumsum([0, *(values["constants"].size for values in found)]),
+        tuple([values["constants"].size for values in found]),
         np.concatenate([values["constants"] for values in found]),
         np.concatenate([values["slopes"] for values in found]),
         np.concatenate([values["norm_weights"] for values in found]),
@@ -211,68 +231,68 @@ def judge_answers(
         risks, floors = risks - np.outer(penalties[clients], squares), np.zeros(clients.size)
     found = rules.judge_answers(
         points,
-        rules.sizes_of(points, P, NORM_CODES[federation.norm]),
+        NORM_CODES[federation.norm],
+        P,
         risks,
         answers.risks,
-        answers.starts,
+        np.array(answers.counts),
         answers.constants,
         answers.slopes,
         answers.norm_weights,
         floors,
-        bounds,
+        bounds[:],  # a plain tuple
     )
-    return faults_of(clients, *found)
+    return faults_of(clients, found)
 
 
 def judge_past(
     federation: Federation, bounds: Bounds, points: Array, risks: Array, known: Known
 ) -> Faults:
     """Clients with a cut above a risk of their own: one row a client, nan where not known."""
-    values, limits = rules.contradictions(
+    found = rules.contradictions(
         points,
-        rules.sizes_of(points, federation.n_features, NORM_CODES[federation.norm]),
+        NORM_CODES[federation.norm],
+        federation.n_features,
         risks,
         known.owners,
         known.constants,
         known.slopes,
         known.norm_weights,
-        bounds,
+        bounds[:],  # a plain tuple
     )
-    text = "a cut of one round lies above its risk in another: wrong answers, or data that changed"
-    return {
-        int(g): Fault(CONTRADICTION, text, float(values[g]), float(limits[g]))
-        for g in np.flatnonzero(~np.isnan(values))
-    }
+    return faults_of(np.arange(federation.n_clients), found)
 
 
 def judge_round(
     federation: Federation, bounds: Bounds, evidence: Evidence, point: Array, answers: Answers
 ) -> Faults:
-    """Risks and cuts of one round of a method that keeps all of them as ``evidence``."""
-    points, standing = point[None], evidence.standing
-    faults = judge_answers(federation, bounds, points, answers)
-    risks = np.full((federation.n_clients, 1), np.nan)
-    risks[answers.clients] = answers.risks
-    everyone = np.arange(federation.n_clients)
-    width = federation.width
-    past = Known(
-        everyone,
-        evidence.constants.ravel(),
-        evidence.slopes.reshape(-1, width),
-        evidence.norm_weights.ravel(),
+    """One risk and one cut of each client, also against all that ``evidence`` holds of it."""
+    found = rules.judge_round(
+        point,
+        evidence.standing.model,
+        evidence.standing.risks,
+        NORM_CODES[federation.norm],
+        federation.n_features,
+        answers.clients,
+        answers.risks[:, 0],
+        answers.constants,
+        answers.slopes,
+        answers.norm_weights,
+        federation.floors,
+        evidence.constants,
+        evidence.slopes,
+        evidence.norm_weights,
+        bounds[:],  # a plain tuple
     )
-    return {
-        **judge_past(
-            federation, bounds, standing.model[None], standing.risks[:, None], answers.cuts
-        ),
-        **judge_past(federation, bounds, points, risks, past),
-        **faults,
-    }
+    return faults_of(answers.clients, found)
 
 
-def faults_of(clients: Indices, codes: Indices, values: Array, limits: Array) -> Faults:
-    """What the kernels found, in words."""
+def faults_of(clients: Indices, found: Array) -> Faults:
+    """In words what the kernels found: rule, value and limit, one row a client."""
+    if not found[:, 0].any():
+        return {}
     return {
-        int(clients[k]): Fault(*_RULES[int(codes[k])], float(values[k]), float(limits[k]))
-        for k in np.flatnonzero(codes)
+        client: Fault(*_RULES[int(code)], value, limit)
+        for client, (code, value, limit) in zip(clients.tolist(), found.tolist(), strict=True)
+        if code
     }

@@ -39,18 +39,19 @@ class _Defence:
     """A method, which of its arrays the attacker changes, and whether answers are screened."""
 
     method: Any
+    n_rounds: int
     arrays: tuple[str, ...] | None = None  # all
     screened: bool = True
 
 
 DEFENCES: dict[str, _Defence] = {
-    "bundle": _Defence(Bundle()),
-    "ADMM": _Defence(ADMM()),
-    "SM": _Defence(Subgradient()),
-    "FedAvg, trimmed mean": _Defence(FedAvg(trim=_TRIM), ("vector",)),
-    "FedAvg, plain mean": _Defence(FedAvg(), ("vector",), screened=False),
-    "ADMM, not screened": _Defence(ADMM(), ("vector",), screened=False),
-    "SM, not screened": _Defence(Subgradient(), ("slopes",), screened=False),
+    "bundle": _Defence(Bundle(), 25),
+    "ADMM": _Defence(ADMM(), 100),
+    "SM": _Defence(Subgradient(step_size=10.0), 200),
+    "FedAvg, trimmed mean": _Defence(FedAvg(trim=_TRIM), 40, ("vector",)),
+    "FedAvg, plain mean": _Defence(FedAvg(), 40, ("vector",), screened=False),
+    "ADMM, not screened": _Defence(ADMM(), 20, ("vector",), screened=False),
+    "SM, not screened": _Defence(Subgradient(step_size=10.0), 200, ("slopes",), screened=False),
 }
 
 
@@ -94,7 +95,6 @@ def _lied(values: Values, attack: Attack, arrays: tuple[str, ...] | None) -> dic
 def attacks(
     data: Sequence[str] = ("bcw", "banknote", "rice"),
     defences: Sequence[str] = tuple(DEFENCES),
-    n_rounds: int = 40,
     seeds: Sequence[int] = (0, 1, 2),
 ) -> tuple[AttackRow, ...]:
     """Every attack on every method and data set, means over splits of the rows."""
@@ -102,22 +102,20 @@ def attacks(
     for name in data:
         splits = [seven_clients(name, seed) for seed in seeds]
         for defence in defences:
-            honest = _accuracy(splits, DEFENCES[defence], None, n_rounds)
+            honest = _accuracy(splits, DEFENCES[defence], None)
             for attack, change in ATTACKS.items():
-                found = _accuracy(splits, DEFENCES[defence], change, n_rounds)
+                found = _accuracy(splits, DEFENCES[defence], change)
                 rows.append(AttackRow(name, defence, attack, honest, honest - found))
     return tuple(rows)
 
 
-def _accuracy(
-    splits: Sequence[SevenClients], defence: _Defence, attack: Attack | None, n_rounds: int
-) -> float:
-    return float(np.mean([one.accuracy(_model(one, defence, attack, n_rounds)) for one in splits]))
+def _accuracy(splits: Sequence[SevenClients], defence: _Defence, attack: Attack | None) -> float:
+    return float(np.mean([one.accuracy(_model(one, defence, attack)) for one in splits]))
 
 
-def _model(clients: SevenClients, defence: _Defence, attack: Attack | None, n_rounds: int) -> Array:
+def _model(clients: SevenClients, defence: _Defence, attack: Attack | None) -> Array:
     if not defence.screened:
-        return _unscreened(clients, defence, attack, n_rounds)
+        return _unscreened(clients, defence, attack)
     problems, limits = clients.training()
     inner = InProcess(problems)
     with warnings.catch_warnings():
@@ -125,23 +123,21 @@ def _model(clients: SevenClients, defence: _Defence, attack: Attack | None, n_ro
         return run_rounds(
             inner if attack is None else _Attacked(inner, attack, defence.arrays),
             defence.method,
-            max_rounds=n_rounds,
+            max_rounds=defence.n_rounds,
             quorum=len(problems) - 1,
             on_fault="drop",
             limits=limits,
         ).newest
 
 
-def _unscreened(
-    clients: SevenClients, defence: _Defence, attack: Attack | None, n_rounds: int
-) -> Array:
+def _unscreened(clients: SevenClients, defence: _Defence, attack: Attack | None) -> Array:
     """The rounds of a method, whatever the answers: what a loop without a screen would do."""
     method = defence.method
     problems, _ = clients.training()
     federation = Federation.checked([problem.profile for problem in problems], "equal")
     state = method.start(federation)
     memories: list[Values] = [{}] * len(problems)
-    for _ in range(n_rounds):
+    for _ in range(defence.n_rounds):
         updates = []
         for g, problem in enumerate(problems):
             asked = method.ask(federation, state, g)

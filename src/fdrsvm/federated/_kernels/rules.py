@@ -5,7 +5,7 @@ A client's own risks are rows, its cuts lie one after the other; nothing is chec
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -15,7 +15,7 @@ from fdrsvm.maths.norms import L1, LINF, dual_norm_of
 
 # Which rule is broken, in the order in which they are looked at.
 KEPT, NORM_WEIGHT, CONSTANT_HIGH, CONSTANT_LOW, SLOPE, RISK_LOW, RISK_HIGH, ABOVE, APART = range(9)
-VECTOR, INTERCEPT, SQUARES = range(9, 12)
+VECTOR, INTERCEPT, SQUARES, CONTRADICTING = range(9, 13)
 
 
 class Bounds(NamedTuple):
@@ -29,13 +29,8 @@ class Bounds(NamedTuple):
     rounding: float
 
 
-@compiled
-def sizes_of(points: Array, n_features: int, norm: int) -> Array:
-    """||w||_* of each point."""
-    sizes = np.empty(points.shape[0])
-    for i in range(points.shape[0]):
-        sizes[i] = dual_norm_of(points[i, :n_features], norm)
-    return sizes
+# A named tuple costs some ten microseconds on its way into compiled code, a plain one hardly any.
+Plain: TypeAlias = "tuple[float, float, Array, bool, bool, float]"
 
 
 @compiled
@@ -113,29 +108,33 @@ def _judged(
 @compiled
 def judge_answers(
     points: Array,
-    sizes: Array,
+    norm: int,
+    n_features: int,
     risks: Array,
     scales: Array,
-    starts: Any,
+    counts: Any,
     constants: Array,
     slopes: Array,
     norm_weights: Array,
     floors: Array,
-    bounds: Bounds,
-) -> tuple[Any, Array, Array]:
+    limits: Plain,
+) -> Array:
     """For each client (a row of ``risks``) the first rule broken, a value and its limit.
 
-    The cuts of the g-th are ``starts[g]`` to ``starts[g + 1]``, those at the points first.
-    ``scales`` are the numbers that ``risks`` are differences of, or the risks themselves.
+    The g-th has ``counts[g]`` cuts, those at the points first. ``scales`` are the numbers that
+    ``risks`` are differences of, or the risks themselves.
     """
-    n_clients = risks.shape[0]
-    codes, values, limits = np.zeros(n_clients, np.int64), np.zeros(n_clients), np.zeros(n_clients)
-    scores = np.empty(points.shape[0])
+    bounds = Bounds(*limits)
+    found = np.zeros((risks.shape[0], 3))
+    scores, sizes = np.empty(points.shape[0]), np.empty(points.shape[0])
     for i in range(points.shape[0]):
         scores[i] = _score(points[i], bounds)
-    for g in range(n_clients):
-        own = slice(starts[g], starts[g + 1])
-        codes[g], values[g], limits[g] = _judged(
+        sizes[i] = dual_norm_of(points[i, :n_features], norm)
+    end = 0
+    for g in range(risks.shape[0]):
+        own = slice(end, end + counts[g])
+        end += counts[g]
+        found[g, 0], found[g, 1], found[g, 2] = _judged(
             points,
             sizes,
             scores,
@@ -147,38 +146,139 @@ def judge_answers(
             floors[g],
             bounds,
         )
-    return codes, values, limits
+    return found
+
+
+@compiled
+def _contradicts(
+    constant: float,
+    slope: Array,
+    norm_weight: float,
+    point: Array,
+    size: float,
+    score: float,
+    risk: float,
+    rounding: float,
+) -> tuple[int, float, float]:
+    """Whether a cut lies above a risk at a point; a nan is one that was not given."""
+    if np.isnan(risk) or np.isnan(constant):
+        return KEPT, 0.0, 0.0
+    value, scale = _value(constant, slope, norm_weight, point, size)
+    if value <= risk + rounding * (1.0 + abs(risk) + scale + score):
+        return KEPT, 0.0, 0.0
+    return CONTRADICTING, value, risk
 
 
 @compiled
 def contradictions(
     points: Array,
-    sizes: Array,
+    norm: int,
+    n_features: int,
     risks: Array,
     owners: Any,
     constants: Array,
     slopes: Array,
     norm_weights: Array,
-    bounds: Bounds,
-) -> tuple[Array, Array]:
-    """For each client a cut above a risk of its own, and that risk; nan if there is none.
+    limits: Plain,
+) -> Array:
+    """For each client (a row of ``risks``) whether one of its cuts lies above one of its risks.
 
-    The k-th cut is of client ``owners[k % owners.size]``, a row of ``risks``. A nan among cuts or
-    risks was not given.
+    The k-th cut is of client ``owners[k]``.
     """
-    n_clients = risks.shape[0]
-    values, limits = np.full(n_clients, np.nan), np.full(n_clients, np.nan)
+    bounds = Bounds(*limits)
+    found = np.zeros((risks.shape[0], 3))
     for i in range(points.shape[0]):
         score = _score(points[i], bounds)
+        size = dual_norm_of(points[i, :n_features], norm)
         for k in range(constants.size):
-            g = owners[k % owners.size]
-            risk = risks[g, i]
-            if np.isnan(risk) or np.isnan(constants[k]):
-                continue
-            value, scale = _value(constants[k], slopes[k], norm_weights[k], points[i], sizes[i])
-            if not value <= risk + bounds.rounding * (1.0 + abs(risk) + scale + score):
-                values[g], limits[g] = np.inf if np.isnan(value) else value, risk
-    return values, limits
+            g, at = owners[k], points[i]
+            if found[g, 0] == KEPT:
+                found[g, 0], found[g, 1], found[g, 2] = _contradicts(
+                    constants[k],
+                    slopes[k],
+                    norm_weights[k],
+                    at,
+                    size,
+                    score,
+                    risks[g, i],
+                    bounds.rounding,
+                )
+    return found
+
+
+@compiled
+def judge_round(
+    point: Array,
+    best: Array,
+    best_risks: Array,
+    norm: int,
+    n_features: int,
+    clients: Any,
+    risks: Array,
+    constants: Array,
+    slopes: Array,
+    norm_weights: Array,
+    floors: Array,
+    past_constants: Array,
+    past_slopes: Array,
+    past_norm_weights: Array,
+    limits: Plain,
+) -> Array:
+    """One risk and one cut a client: ``judge_answers``, and ``contradictions`` with the past.
+
+    The past's first axis is rounds, its second clients. ``best`` is a model with known risks.
+    """
+    bounds = Bounds(*limits)
+    rounding = bounds.rounding
+    counts = np.ones(clients.size, np.int64)
+    rows = risks.reshape(-1, 1)
+    found = judge_answers(
+        point.reshape(1, -1),
+        norm,
+        n_features,
+        rows,
+        rows,
+        counts,
+        constants,
+        slopes,
+        norm_weights,
+        floors[clients],
+        limits,
+    )
+    size, best_size = dual_norm_of(point[:n_features], norm), dual_norm_of(best[:n_features], norm)
+    score, best_score = _score(point, bounds), _score(best, bounds)
+    for k in range(clients.size):
+        g = clients[k]
+        if found[k, 0] == KEPT:
+            found[k, 0], found[k, 1], found[k, 2] = _contradicts(
+                constants[k],
+                slopes[k],
+                norm_weights[k],
+                best,
+                best_size,
+                best_score,
+                best_risks[g],
+                rounding,
+            )
+    # One product for all of the past; what is summed up again is what looks suspicious.
+    n_clients, width = past_constants.shape[1], point.size
+    falls = np.dot(past_slopes.reshape(-1, width), point)
+    for k in range(clients.size):
+        g = clients[k]
+        for t in range(past_constants.shape[0]):
+            value = past_constants[t, g] + falls[t * n_clients + g] + past_norm_weights[t, g] * size
+            if not value <= risks[k] and found[k, 0] == KEPT:
+                found[k, 0], found[k, 1], found[k, 2] = _contradicts(
+                    past_constants[t, g],
+                    past_slopes[t, g],
+                    past_norm_weights[t, g],
+                    point,
+                    size,
+                    score,
+                    risks[k],
+                    rounding,
+                )
+    return found
 
 
 class Solve(NamedTuple):
@@ -253,7 +353,7 @@ def _judged_solve(
 
 @compiled
 def judge_solves(
-    solve: Solve,
+    asked: tuple[Array, float, float, float, float, int, int],
     duals: Array,
     vectors: Array,
     squares: Array,
@@ -261,15 +361,16 @@ def judge_solves(
     slopes: Array,
     norm_weights: Array,
     rounding: float,
-) -> tuple[Any, Array, Array]:
+) -> Array:
     """For each client (a row) the first rule broken, a value and its limit.
 
-    ``duals`` are the mu_g of this round, ``previous`` the clients' last w_g, nan if not known.
+    ``asked`` are the entries of a Solve, ``duals`` the mu_g of this round, ``previous`` the
+    clients' last w_g, nan if not known.
     """
-    n_clients = vectors.shape[0]
-    codes, values, limits = np.zeros(n_clients, np.int64), np.zeros(n_clients), np.zeros(n_clients)
-    for g in range(n_clients):
-        codes[g], values[g], limits[g] = _judged_solve(
+    solve = Solve(*asked)
+    found = np.zeros((vectors.shape[0], 3))
+    for g in range(vectors.shape[0]):
+        found[g, 0], found[g, 1], found[g, 2] = _judged_solve(
             solve,
             duals[g],
             vectors[g],
@@ -279,4 +380,4 @@ def judge_solves(
             norm_weights[g],
             rounding,
         )
-    return codes, values, limits
+    return found

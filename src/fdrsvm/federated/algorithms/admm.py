@@ -27,9 +27,10 @@ from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import numpy as np
+import numpy.typing as npt
 
 from fdrsvm.errors import ConvergenceWarning, InvalidInputError, UnsupportedError
-from fdrsvm.federated._kernels.rules import Solve, judge_solves
+from fdrsvm.federated._kernels.rules import judge_solves
 from fdrsvm.federated.aggregation import check_trim, trimmed_mean
 from fdrsvm.federated.algorithms.subgradient import one_cut
 from fdrsvm.federated.certificate import (
@@ -78,6 +79,7 @@ class ADMMState:
     w: Array
     vectors: Array  # w_g + mu_g, one row a client
     rhos: Array  # with which these were made; nan before a client's first answer
+    duals: Array  # mu_g of the round to come, one row a client
     own: Array  # w_g of the last round, one row a client; nan where the answer was lost
     step: float  # ||w - previous w||
     rho: float
@@ -138,6 +140,7 @@ class ADMM:
             w=np.zeros(federation.width),
             vectors=np.ones((federation.n_clients, federation.width)),
             rhos=np.full(federation.n_clients, np.nan),
+            duals=np.ones((federation.n_clients, federation.width)),
             own=np.zeros((federation.n_clients, federation.width)),
             step=np.inf,
             rho=self.rho,
@@ -156,21 +159,9 @@ class ADMM:
             "rho": np.array(state.rho),
             "tau": np.array(state.tau),
         }
-        if np.isnan(state.own[client, 0]):
-            asked["dual"] = self._duals(state)[client]
+        if math.isnan(state.own[client, 0]):
+            asked["dual"] = state.duals[client]
         return asked
-
-    def _duals(self, state: ADMMState) -> Array:
-        """mu_g of this round, one row a client: in units of 1/rho, and 1 at the very first."""
-        ratios = np.where(np.isnan(state.rhos), 1.0, state.rhos / state.rho)
-        return np.asarray((state.vectors - state.w) * ratios[:, None])
-
-    def _own(self, state: ADMMState, vectors: Array) -> Array:
-        """w_g, from what the clients sent."""
-        moved = vectors - self._duals(state)
-        if self.relaxation == 1.0:
-            return moved
-        return np.asarray((moved - (1.0 - self.relaxation) * state.w) / self.relaxation)
 
     def answer(
         self, problem: ClientProblem, memory: Values, asked: Values
@@ -215,22 +206,40 @@ class ADMM:
 
     def advance(self, federation: Federation, state: ADMMState, replies: Replies) -> ADMMState:
         """The weighted mean."""
+        present = replies.present
         vectors = replies.rows("vector", state.vectors)
-        rhos = np.where(replies.present, state.rho, state.rhos)
+        rhos = np.where(present, state.rho, state.rhos)
         w = self._mean(federation, state, vectors, rhos)
         evidence = observe(federation, state.evidence, state.w, replies, newest=1.0)
         residuals = self._residuals(federation, state, replies)
+        rho = self._balanced(state.rho, residuals)
         return ADMMState(
             w=w,
             vectors=vectors,
             rhos=rhos,
-            own=np.where(replies.present[:, None], self._own(state, vectors), np.nan),
+            duals=self._duals(vectors, rhos, w, rho),
+            own=self._own(state, vectors, present),
             step=float(np.linalg.norm(w - state.w)),
-            rho=self._balanced(state.rho, residuals),
+            rho=rho,
             tau=state.tau,
             residuals=residuals,
             evidence=evidence,
         )
+
+    def _duals(self, vectors: Array, rhos: Array, w: Array, rho: float) -> Array:
+        """mu_g of the next round, in units of 1/rho; who never answered is taken to have had it."""
+        if not self.balance:
+            return vectors - w
+        ratios = np.where(np.isnan(rhos), rho, rhos) / rho
+        return np.asarray((vectors - w) * ratios[:, None])
+
+    def _own(self, state: ADMMState, vectors: Array, present: npt.NDArray[np.bool_]) -> Array:
+        """w_g, from what the clients sent; nan for the others."""
+        own = vectors - state.duals
+        if self.relaxation != 1.0:
+            own = (own - (1.0 - self.relaxation) * state.w) / self.relaxation
+        own[~present] = np.nan
+        return own
 
     def _mean(self, federation: Federation, state: ADMMState, vectors: Array, rhos: Array) -> Array:
         """Of all who have ever answered."""
@@ -251,7 +260,7 @@ class ADMM:
         faults = judge_round(federation, rules.below, state.evidence, state.w, answers)
         if rules.of_sums:
             return faults
-        solve = Solve(
+        asked = (
             state.w,
             float(state.rho),
             float(state.tau),
@@ -262,8 +271,8 @@ class ADMM:
         )
         clients = answers.clients
         found = judge_solves(
-            solve,
-            self._duals(state)[clients],
+            asked,
+            state.duals[clients],
             np.array([values["vector"] for values in replies.values.values()]),
             np.array([values["squares"] for values in replies.values.values()]),
             state.own[clients],
@@ -271,7 +280,7 @@ class ADMM:
             answers.norm_weights,
             ROUNDING,
         )
-        return {**faults_of(clients, *found), **faults}
+        return {**faults_of(clients, found), **faults}
 
     def judge_evaluation(
         self, federation: Federation, state: ADMMState, replies: Replies, rules: Rules
@@ -281,11 +290,11 @@ class ADMM:
         return judge_round(federation, rules.touching, state.evidence, state.w, answers)
 
     def forget(self, federation: Federation, state: ADMMState, client: int) -> ADMMState:
-        """Back to where it started, without its cuts."""
-        vectors, rhos, own = state.vectors.copy(), state.rhos.copy(), state.own.copy()
-        vectors[client], rhos[client], own[client] = state.w + 1.0, np.nan, np.nan
+        """Without its cuts, and without a say until its next answer."""
+        rhos = state.rhos.copy()
+        rhos[client] = np.nan
         evidence = without_client(federation, state.evidence, client)
-        return replace(state, vectors=vectors, rhos=rhos, own=own, evidence=evidence)
+        return replace(state, rhos=rhos, evidence=evidence)
 
     def _residuals(self, federation: Federation, state: ADMMState, replies: Replies) -> Residuals:
         """Of the round before: only then did clients see the w that theirs went into."""
