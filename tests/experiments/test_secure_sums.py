@@ -2,7 +2,7 @@
 
 import pytest
 
-from fdrsvm.experiments.trust.secure_sums import format_secure_sums, measure_secure_sums
+from fdrsvm.experiments.trust.secure_sums import measure_secure_sums, to_markdown
 
 
 @pytest.fixture(scope="module")
@@ -29,6 +29,6 @@ def test_the_cost_is_counted(measured):
 
 
 def test_the_table_has_every_row(measured):
-    text = format_secure_sums(measured)
+    text = to_markdown(measured)
     assert text.count("| bcw |") == 3
     assert f"{measured.largest_difference:.1e}" in text

@@ -6,17 +6,13 @@ import numpy as np
 import pytest
 
 from fdrsvm.errors import InvalidInputError
-from fdrsvm.experiments.trust.leak_figures import (
-    covering_blur,
-    leak_markdown,
-    measure_leaks,
-    unit_parts,
-)
+from fdrsvm.experiments.trust import leak_figures, privacy_figures
+from fdrsvm.experiments.trust.leak_figures import Leaks, covering_blur, measure_leaks, unit_parts
 from fdrsvm.experiments.trust.privacy_figures import (
+    Privacy,
     PrivacyFigure,
     draw_privacy,
     measure_privacy,
-    privacy_markdown,
     split,
     write_privacy_figure,
 )
@@ -41,12 +37,15 @@ def test_the_covering_blur_is_the_least_that_outnumbers_a_cut(width, n_clients):
 def test_leaks_are_measured_and_printed():
     plain, blurred = measure_leaks(["bcw"], ["SM, gamma 1"], (0, None), rounds=60, kappa=np.inf)
     assert (plain.blur, blurred.blur) == (0, 8)
-    assert plain.of_sums.n_recovered > 0 == blurred.of_sums.n_recovered
+    assert plain.from_sums > 0 == blurred.from_sums
+    assert Leaks((plain, blurred)).covered == (blurred,)
+    assert Leaks((plain, blurred)).holds
+    assert not Leaks((plain,)).holds
     assert plain.n_rounds == blurred.n_rounds == 60
-    lines = leak_markdown([plain, blurred]).splitlines()
+    lines = leak_figures.to_markdown(Leaks((plain, blurred))).splitlines()
     assert len(lines) == 4
     assert {line.count("|") for line in lines} == {12}
-    assert f"| {plain.of_sums.n_recovered} (" in lines[2]
+    assert f"| {plain.from_sums} (" in lines[2]
     with pytest.raises(InvalidInputError, match="methods"):
         next(measure_leaks(["bcw"], ["SGD"]))
 
@@ -72,7 +71,7 @@ def test_the_picture_and_the_table_show_what_was_measured(tmp_path):
         for data in ("bcw", "pump")
         for budget, accuracy in ((0.1, 0.5), (1.0, 0.75), (np.inf, 0.9))
     ]
-    table = privacy_markdown(figures)
+    table = privacy_figures.to_markdown(Privacy(tuple(figures)))
     assert "| bcw | 99 | 10 | 0.500 ± 0.010 | 0.750 ± 0.010 | 0.900 ± 0.010 |" in table
     assert "| 0.1 | 1 | no noise |" in table
     assert "bcw, 99 rows a client" in draw_privacy(figures, 10)

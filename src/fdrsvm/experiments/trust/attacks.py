@@ -55,6 +55,9 @@ DEFENCES: dict[str, _Defence] = {
 }
 
 
+SCREENED = ("bundle", "ADMM", "SM")
+
+
 @dataclass(frozen=True)
 class AttackRow:
     """Points of accuracy lost to one attack, against the same method without an attacker."""
@@ -64,6 +67,23 @@ class AttackRow:
     attack: str
     honest: float
     lost: float
+
+
+@dataclass(frozen=True)
+class Attacks:
+    """All rows; those of one data set and method follow each other."""
+
+    rows: tuple[AttackRow, ...]
+
+    @property
+    def most_lost(self) -> float:
+        """Points of accuracy that screened methods lost at most."""
+        return max(row.lost for row in self.rows if row.defence in SCREENED)
+
+    @property
+    def holds(self) -> bool:
+        """No screened method lost more than half a point."""
+        return self.most_lost <= 0.5
 
 
 class _Attacked:
@@ -92,11 +112,16 @@ def _lied(values: Values, attack: Attack, arrays: tuple[str, ...] | None) -> dic
     }
 
 
+def measure(quick: bool = False) -> Attacks:
+    """Three data sets, three splits each; the quick version has one of each, and two methods."""
+    return attacks(("bcw",), ("bundle", "FedAvg, plain mean"), (0,)) if quick else attacks()
+
+
 def attacks(
     data: Sequence[str] = ("bcw", "banknote", "rice"),
     defences: Sequence[str] = tuple(DEFENCES),
     seeds: Sequence[int] = (0, 1, 2),
-) -> tuple[AttackRow, ...]:
+) -> Attacks:
     """Every attack on every method and data set, means over splits of the rows."""
     rows = []
     for name in data:
@@ -106,7 +131,7 @@ def attacks(
             for attack, change in ATTACKS.items():
                 found = _accuracy(splits, DEFENCES[defence], change)
                 rows.append(AttackRow(name, defence, attack, honest, honest - found))
-    return tuple(rows)
+    return Attacks(tuple(rows))
 
 
 def _accuracy(splits: Sequence[SevenClients], defence: _Defence, attack: Attack | None) -> float:
@@ -152,9 +177,9 @@ def _unscreened(clients: SevenClients, defence: _Defence, attack: Attack | None)
     return np.asarray(method.model(state))
 
 
-def format_attacks(rows: Sequence[AttackRow]) -> str:
+def to_markdown(result: Attacks) -> str:
     """A Markdown table."""
-    names = list(ATTACKS)
+    rows, names = result.rows, list(ATTACKS)
     lines = [
         f"| data | method | accuracy without | {' | '.join(f'lost: {name}' for name in names)} |",
         "|---" * (3 + len(names)) + "|",
@@ -163,4 +188,6 @@ def format_attacks(rows: Sequence[AttackRow]) -> str:
         part = rows[start : start + len(names)]
         lost = " | ".join(f"{row.lost:.1f}" for row in part)
         lines.append(f"| {part[0].data} | {part[0].defence} | {part[0].honest:.1f} | {lost} |")
+    said = ", ".join(SCREENED)
+    lines += ["", f"Screened methods ({said}) lost at most {result.most_lost:.2f} points."]
     return "\n".join(lines) + "\n"

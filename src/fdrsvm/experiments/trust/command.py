@@ -59,6 +59,12 @@ class Part:
 
 
 PARTS = (
+    Part("faulty", "Faulty updates", "faulty_updates"),
+    Part("honest", "Honest updates", "honest_updates"),
+    Part("attacks", "Attacks of one client in seven", "attacks"),
+    Part("leaks", "Rows that messages give away", "leak_figures"),
+    Part("sums", "Secure aggregation", "secure_sums"),
+    Part("privacy", "Differential privacy", "privacy_figures"),
     Part("kills", "Killed processes", "kills"),
     Part("files", "Hostile files", "hostile_files"),
 )

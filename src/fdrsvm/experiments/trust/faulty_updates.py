@@ -93,6 +93,11 @@ class FaultyUpdates:
         """Faults that were stopped everywhere."""
         return sum(all(found.values()) for found in self.stopped.values())
 
+    @property
+    def holds(self) -> bool:
+        """All faults were stopped, and no round was lost."""
+        return self.n_stopped == len(self.stopped) and self.rounds_lost == 0
+
 
 class _Tampered:
     """One client's answer of one round is changed on its way; None is an answer that got lost."""
@@ -131,6 +136,11 @@ def _through_bytes(update: Update) -> Update | Failure:
         return decode_update(encode(update), max_bytes=_MAX_BYTES)
     except (CorruptDataError, InvalidInputError) as error:
         return Failure(update.client_id, str(error))
+
+
+def measure(quick: bool = False) -> FaultyUpdates:
+    """Every fault; the quick version has one method."""
+    return faulty_updates(("bundle",)) if quick else faulty_updates()
 
 
 def faulty_updates(methods: Sequence[str] = tuple(METHODS), client: int = 2) -> FaultyUpdates:
@@ -185,7 +195,7 @@ def _is_stopped(
     return found.n_rounds == _N_ROUNDS and np.array_equal(found.newest, away.newest)
 
 
-def format_faulty(result: FaultyUpdates) -> str:
+def to_markdown(result: FaultyUpdates) -> str:
     """A Markdown table."""
     columns = list(next(iter(result.stopped.values())))
     heads = [f"{method}, {wire}" for method, wire in columns]

@@ -54,6 +54,11 @@ class HonestUpdates:
     rejections: tuple[str, ...]
     by_method: Mapping[str, int]
 
+    @property
+    def holds(self) -> bool:
+        """Nobody honest was rejected."""
+        return self.n_rejected == 0
+
 
 class _Lossy:
     """Hands answers on, loses some, and counts the updates that arrive."""
@@ -82,6 +87,11 @@ class _Lossy:
         return answers
 
 
+def measure(quick: bool = False) -> HonestUpdates:
+    """A hundred thousand updates; the quick version has a thousand."""
+    return honest_updates(1_000 if quick else 100_000)
+
+
 def honest_updates(n_updates: int = 100_000, seed: int = 0) -> HonestUpdates:
     """Problems from ``seed`` on, until so many honest updates have been screened."""
     n_problems = n_failed = n_rejected = 0
@@ -108,7 +118,7 @@ def honest_updates(n_updates: int = 100_000, seed: int = 0) -> HonestUpdates:
     )
 
 
-def format_honest(result: HonestUpdates) -> str:
+def to_markdown(result: HonestUpdates) -> str:
     """A Markdown table."""
     lines = ["| method | honest updates | rejected |", "|---|---|---|"]
     lines += [f"| {name} | {count} | |" for name, count in result.by_method.items()]

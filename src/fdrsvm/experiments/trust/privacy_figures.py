@@ -48,6 +48,22 @@ class PrivacyFigure:
     spread: float  # standard deviation over seeds
 
 
+@dataclass(frozen=True)
+class Privacy:
+    """All figures."""
+
+    figures: tuple[PrivacyFigure, ...]
+
+    @property
+    def holds(self) -> bool:
+        """The largest budget is worth more accuracy than the smallest, everywhere."""
+        small, large = (
+            {(one.data, one.rounds): one.accuracy for one in self.figures if one.budget == budget}
+            for budget in (BUDGETS[0], BUDGETS[-1])
+        )
+        return all(large[case] > small[case] for case in small)
+
+
 def split(data: str, seed: int) -> Split:
     """Features in [-1, 1]/sqrt(P), so that no row is longer than 1 by construction.
 
@@ -73,6 +89,14 @@ def split(data: str, seed: int) -> Split:
 
 def _short_rows(X: Array) -> Array:
     return np.asarray((2.0 * np.clip(X, 0.0, 1.0) - 1.0) / np.sqrt(X.shape[1]))
+
+
+def measure(quick: bool = False) -> Privacy:
+    """Ten seeds, all budgets; the quick version has two seeds of one data set and two."""
+    if quick:
+        budgets = (BUDGETS[0], BUDGETS[-1], np.inf)
+        return Privacy(tuple(measure_privacy(["bcw"], budgets, ROUNDS[:1], n_seeds=2)))
+    return Privacy(tuple(measure_privacy()))
 
 
 def measure_privacy(
@@ -121,8 +145,9 @@ def _accuracy(data: Split, noise_multiplier: float, rounds: int, seed: int) -> f
     return float(np.mean(predicted == data.y_test))
 
 
-def privacy_markdown(figures: Sequence[PrivacyFigure]) -> str:
+def to_markdown(result: Privacy) -> str:
     """A table: data and rounds down, budgets across."""
+    figures = result.figures
     budgets = sorted({one.budget for one in figures})
     head = " | ".join("no noise" if np.isinf(b) else f"{b:g}" for b in budgets)
     lines = [f"| data | rows a client | rounds | {head} |", "|---|---|---|" + "---|" * len(budgets)]
@@ -132,7 +157,7 @@ def privacy_markdown(figures: Sequence[PrivacyFigure]) -> str:
     for (data, size, rounds), found in by_case.items():
         cells = " | ".join(f"{found[b].accuracy:.3f} ± {found[b].spread:.3f}" for b in budgets)
         lines.append(f"| {data} | {size} | {rounds} | {cells} |")
-    return "\n".join(lines)
+    return "\n".join(lines) + "\n"
 
 
 def draw_privacy(figures: Sequence[PrivacyFigure], rounds: int) -> str:
