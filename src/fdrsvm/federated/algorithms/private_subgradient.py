@@ -28,6 +28,7 @@ from fdrsvm.federated.joining import TellableError
 from fdrsvm.federated.messages import Shape, Values
 from fdrsvm.federated.privacy import subgradient_sensitivity
 from fdrsvm.federated.problem import ClientProblem
+from fdrsvm.federated.screening import Faults, Rules
 from fdrsvm.maths.arrays import Array, check_choice, check_count, check_non_negative, check_positive
 
 _ROUNDING = 1e-12  # a row scaled to the radius may be longer by this share
@@ -145,6 +146,32 @@ class PrivateSubgradient:
     def expects(self, federation: Federation, asked: Values) -> Mapping[str, Shape]:
         """One vector."""
         return {"subgradient": (federation.width,)}
+
+    def judge(
+        self,
+        federation: Federation,
+        state: PrivateSubgradientState,
+        replies: Replies,
+        rules: Rules,
+    ) -> Faults:
+        """Nobody: noise has no bound, so whatever is finite could be honest."""
+        return {}
+
+    def forget(
+        self, federation: Federation, state: PrivateSubgradientState, client: int
+    ) -> PrivateSubgradientState:
+        """Nothing of a client is kept."""
+        return state
+
+    def judge_evaluation(
+        self,
+        federation: Federation,
+        state: PrivateSubgradientState,
+        replies: Replies,
+        rules: Rules,
+    ) -> Faults:
+        """Nothing was pending."""
+        return {}
 
     def advance(
         self, federation: Federation, state: PrivateSubgradientState, replies: Replies
