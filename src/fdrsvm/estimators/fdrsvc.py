@@ -90,6 +90,11 @@ class FDRSVC(LinearClassifier):
         Train on masked sums over the clients, as a server does that sees no client's answer: at
         least three clients, and the bundle's cuts are summed, which takes more rounds. The risks
         of the single clients are then not known.
+    blur : int
+        So many rows near the margin count by a fraction in the cuts that a client sends: they do
+        not show which single rows are active, also in sums, if the clients together blur at least
+        n_features + 2 (one more with an intercept). The price is a gap that closes less far; see
+        docs/privacy.md. For the exact hinge risk without a support.
     random_state : ignored
         Nothing is random here; for the sake of code that sets it.
     verbose : int
@@ -160,6 +165,7 @@ class FDRSVC(LinearClassifier):
         outside: str = "refuse",
         n_threads: int = 1,
         secure_aggregation: bool = False,
+        blur: int = 0,
         random_state: Any = None,
         verbose: int = 0,
     ) -> None:
@@ -182,6 +188,7 @@ class FDRSVC(LinearClassifier):
         self.outside = outside
         self.n_threads = n_threads
         self.secure_aggregation = secure_aggregation
+        self.blur = blur
         self.random_state = random_state
         self.verbose = verbose
 
@@ -240,6 +247,7 @@ class FDRSVC(LinearClassifier):
             worst_case=self.worst_case,
             loss=self.loss,
             fit_intercept=check_flag(self.fit_intercept, "fit_intercept"),
+            blur=self.blur,
         )
 
     def _method(self) -> Any:

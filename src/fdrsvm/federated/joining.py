@@ -38,8 +38,8 @@ class Task:
 
     ``epsilon`` is a radius or "auto", ``support`` one of "none", "unit-box" and "contract" (the
     limits of the data contract). No feature may exceed ``feature_limit`` in size; 0 is no limit.
-    ``merge`` makes equal rows one. ``classes`` are those of all clients, sorted; empty as long as
-    the server does not know them.
+    ``blur`` rows count by a fraction in cuts. ``merge`` makes equal rows one. ``classes`` are those
+    of all clients, sorted; empty as long as the server does not know them.
     """
 
     epsilon: float | str = "auto"
@@ -50,6 +50,7 @@ class Task:
     worst_case: str = "exact"
     loss: str = "hinge"
     fit_intercept: bool = True
+    blur: int = 0
     merge: bool = True
     classes: tuple[Label, ...] = ()
 

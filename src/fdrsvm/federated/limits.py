@@ -19,7 +19,14 @@ from scipy import sparse
 from fdrsvm.ambiguity.worst_case import WORST_CASES, WorstCase
 from fdrsvm.errors import InvalidInputError
 from fdrsvm.federated.messages import ClientProfile
-from fdrsvm.maths.arrays import Array, Matrix, check_choice, check_non_negative, check_vector
+from fdrsvm.maths.arrays import (
+    Array,
+    Matrix,
+    check_choice,
+    check_count,
+    check_non_negative,
+    check_vector,
+)
 from fdrsvm.maths.losses import LOSSES, Hinge, MarginLoss
 from fdrsvm.maths.norms import dual_norm
 
@@ -38,11 +45,14 @@ class Limits:
         What the clients' risks are made of.
     worst_case : {"exact", "paper"}
         Which worst case the clients' cuts follow.
+    blur : int
+        How many rows they blur in cuts, which then lie below the risk and do not touch it.
     """
 
     features: Array
     loss: MarginLoss = field(default_factory=Hinge)
     worst_case: WorstCase = "exact"
+    blur: int = 0
 
     @classmethod
     def checked(
@@ -52,12 +62,14 @@ class Limits:
         *,
         loss: str | MarginLoss = "hinge",
         worst_case: WorstCase = "exact",
+        blur: int = 0,
     ) -> Limits:
         """From one number for all features, one a feature, "unit-box", or None: no limit at all."""
         if isinstance(loss, str):
             loss = LOSSES[check_choice(loss, "loss", tuple(LOSSES))]
         check_choice(worst_case, "worst_case", WORST_CASES)
-        return cls(_check_features(value, n_features), loss, worst_case)
+        features = _check_features(value, n_features)
+        return cls(features, loss, worst_case, check_count(blur, "blur", least=0))
 
     @cached_property
     def are_finite(self) -> bool:

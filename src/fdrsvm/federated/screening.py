@@ -92,8 +92,9 @@ class Rules:
     @cached_property
     def touching(self) -> Bounds:
         """For cuts that were made at the points where the risks are."""
-        follows = self.limits is not None and self.limits.worst_case == "exact"
-        return self._bounds(touches=follows and not self.of_sums)
+        limits = self.limits
+        exact = limits is not None and limits.worst_case == "exact" and limits.blur == 0
+        return self._bounds(touches=exact and not self.of_sums)
 
     def _bounds(self, *, touches: bool) -> Bounds:
         limits = self.limits

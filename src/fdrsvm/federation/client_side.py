@@ -192,6 +192,7 @@ def _ball(plant: Plant, rows: PlantRows, task: Task) -> dict[str, Any]:
         "worst_case": task.worst_case,
         "loss": task.loss,
         "fit_intercept": task.fit_intercept,
+        "blur": task.blur,
     }
 
 

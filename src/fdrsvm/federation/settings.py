@@ -40,6 +40,8 @@ class RunSettings:
         "stop" or "drop".
     secure_aggregation : bool
         The server sees weighted sums over the clients only; at least three must take part.
+    blur : int
+        Rows that count by a fraction in each plant's cuts, so that single ones do not show.
     feature_limit : float
         No plant's features, in the scale that training uses, may exceed this in size; 0 is no
         limit. A plant with larger ones does not join, and answers that only larger ones could give
@@ -82,6 +84,7 @@ class RunSettings:
     join_deadline: float = 120.0
     on_fault: str = "stop"
     secure_aggregation: bool = False
+    blur: int = 0
     output: str = "fdrsvm-run"
     resume: bool = False
     data: str = ""
@@ -141,6 +144,7 @@ class RunSettings:
             n_features,
             loss="hinge" if is_baseline else self.loss,
             worst_case="exact" if is_baseline else self.worst_case,  # type: ignore[arg-type]
+            blur=0 if is_baseline else self.blur,
         )
 
     @property
@@ -181,6 +185,7 @@ class RunSettings:
             worst_case=self.worst_case,  # type: ignore[arg-type]
             loss=self.loss,
             secure_aggregation=self.secure_aggregation,
+            blur=self.blur,
             **shared,
         )
 
@@ -203,6 +208,7 @@ class RunSettings:
             worst_case=self.worst_case,
             loss=self.loss,
             fit_intercept=self.fit_intercept,
+            blur=self.blur,
         )
 
 
