@@ -27,7 +27,7 @@ coverage: .venv/.test .venv/.kernels
 		tests/test_codec.py tests/test_files.py tests/test_hostile_files.py tests/federated \
 		tests/estimators/test_model_file.py tests/federation/test_plant.py
 
-# Every figure of docs/trust.md: half an hour.
+# Every figure of docs/trust.md; kills and files take seven and four minutes on a busy machine.
 trust: export OMP_NUM_THREADS = 1
 trust: .venv/.test .venv/.kernels
 	$(BIN)/python -m fdrsvm.experiments.trust --output docs
