@@ -20,7 +20,7 @@ COLUMNS = (
     *("problem", "solver", "setting", *SIZES, "unit", "median", "least", "repeats"),
     *("excess", "note", "version", "load", "when"),
 )
-LIMIT = 60  # CPU seconds for all repeats of one row
+LIMIT = 60.0  # CPU seconds for all repeats of one row
 
 # The package that a solver's version is that of.
 PACKAGES = {
@@ -80,7 +80,7 @@ class Results:
             tuple(row[name] for name in KEY): bool(row["median"]) for row in self._file.read()
         }
 
-    def measure(self, entry: Entry, call: Callable[[], Measured], limit: int = LIMIT) -> bool:
+    def measure(self, entry: Entry, call: Callable[[], Measured], limit: float = LIMIT) -> bool:
         """One row, from a process of its own; a failure is a row that says so.
 
         Returns

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from benchmarks import __main__ as command
 from benchmarks import central, client, footprint, oracle, publish
-from benchmarks.clock import LEAST, MOST, ContestantError, fresh_python, in_child, time_calls
+from benchmarks.clock import BATCH, LEAST, MOST, ContestantError, fresh_python, in_child, time_calls
 from benchmarks.growth import fit_growth
 from benchmarks.problems import Case, central_case, cold_case, ridge_case, uniform, warm_cases
 from benchmarks.quadratic_programs import clarabel_solver, linear_term, quadratic_program
@@ -121,8 +121,14 @@ def test_a_call_in_a_child_gives_its_answer_or_says_what_went_wrong():
         in_child(lambda: {"a": 1 / 0}, 60)
     with pytest.raises(ContestantError, match="died, status 3"):
         in_child(lambda: os._exit(3), 60)
-    with pytest.raises(ContestantError, match="within 1 s of CPU time"):
-        in_child(_spin, 1)
+    with pytest.raises(ContestantError, match=r"within 0\.2 s of CPU time"):
+        in_child(_spin, 0.2)
+
+
+def test_the_clock_of_a_child_sees_microseconds():
+    """A limit on its CPU time must not turn its clock into one of ticks."""
+    found = in_child(lambda: {"seconds": time_calls(lambda: sum(range(1000)), 0.01).seconds}, 60.0)
+    assert all(0.0 < seconds < BATCH for seconds in found["seconds"])
 
 
 def _spin():
