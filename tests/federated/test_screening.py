@@ -520,3 +520,12 @@ def test_the_form_comes_first(changes, rule):
     form = form_of({"risks": (1,)})
     assert check_form(answer, broadcast, form) is None
     assert check_form(replace(answer, **changes), broadcast, form).rule == rule
+
+
+def test_cuts_whose_number_is_free_must_agree_in_it():
+    form = form_of({"constants": (None,), "slopes": (None, 2), "norm_weights": (None,)})
+    values = {"constants": np.ones(2), "slopes": np.ones((2, 2)), "norm_weights": np.ones(2)}
+    broadcast, answer = Broadcast("run", 3, "a", "{}", {}), Update("run", 3, "a", values)
+    assert check_form(answer, broadcast, form) is None
+    fault = check_form(with_values(answer, slopes=np.ones((3, 2))), broadcast, form)
+    assert str(fault) == "its cuts are [2, 3] in number"

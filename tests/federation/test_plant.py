@@ -307,3 +307,13 @@ def test_the_clients_path_loads_neither_scikit_learn_nor_drawing():
     code = "import sys, fdrsvm.flower_app.client_app; print(*sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert not set(done.stdout.split()) & {"sklearn", "matplotlib", "pandas", "ray", "onnx"}
+
+
+def test_the_contracts_box_must_lie_within_the_agreed_limit(tmp_path):
+    """All rows are within 10, but the worst case may move them anywhere in the contract's box."""
+    own = with_contract(tmp_path, "pressure,temperature,label\n9,1,worn\n2,3,healthy\n")
+    rows = read_plant(own)
+    make_problem(own, rows, Task(feature_limit=10.0))
+    make_problem(own, rows, Task(support="contract", feature_limit=1e6))
+    with pytest.raises(TellableError, match="must lie within the agreed feature-limit 10"):
+        make_problem(own, rows, Task(support="contract", feature_limit=10.0))

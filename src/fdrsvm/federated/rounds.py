@@ -173,6 +173,7 @@ class _Exchange:
 
     replies: Replies
     faults: tuple[str, ...]
+    rejected: tuple[str, ...]  # the faults without those who are only missing
     contradicting: tuple[int, ...]  # clients whose earlier answers do not count any more
     bytes_down: int
     bytes_up: int
@@ -210,17 +211,19 @@ class _Loop:
         answers = self.transport.exchange(broadcasts, self.deadline)
         seconds = time.perf_counter() - start
         replies, found = self._screened(answers, broadcasts, form, judge)
-        faults = tuple(f"{self.federation.client_ids[g]}: {found[g]}" for g in sorted(found))
-        for g in sorted(found):
-            if self.on_fault == "stop" and found[g].rule != _MISSING:
-                raise ClientError(self.federation.client_ids[g], round_, str(found[g]))
+        names = self.federation.client_ids
+        faults = {g: f"{names[g]}: {found[g]}" for g in sorted(found)}
+        at_fault = [g for g in faults if found[g].rule != _MISSING]
+        if self.on_fault == "stop" and at_fault:
+            raise ClientError(names[at_fault[0]], round_, str(found[at_fault[0]]))
         n_answers = len(replies.values)
         if n_answers < self.quorum:
-            raise QuorumError(round_, n_answers, self.quorum, faults)
+            raise QuorumError(round_, n_answers, self.quorum, tuple(faults.values()))
         return _Exchange(
             replies,
-            faults,
-            tuple(g for g in sorted(found) if found[g].rule == CONTRADICTION),
+            tuple(faults.values()),
+            tuple(faults[g] for g in at_fault),
+            tuple(g for g in at_fault if found[g].rule == CONTRADICTION),
             sum(encoded_size(broadcast) for broadcast in broadcasts),
             sum(encoded_size(update) for update in replies.updates if update is not None),
             seconds,
@@ -283,7 +286,7 @@ class _Loop:
         for client in found.contradicting:
             state = self.algorithm.forget(self.federation, state, client)
         state = self.algorithm.with_evaluation(self.federation, state, found.replies)
-        return state, found.faults
+        return state, found.rejected
 
 
 def _form_fault(answer: Update | Failure, broadcast: Broadcast, form: Form) -> Fault | None:

@@ -65,7 +65,7 @@ class _Lossy:
 
     def __init__(self, inner: InProcess, rng: np.random.Generator) -> None:
         self.inner, self.rng = inner, rng
-        self.n_updates = self.n_failed = self.n_lost = 0
+        self.n_updates = self.n_failed = 0
 
     def join(self) -> Sequence[ClientProfile]:
         return self.inner.join()
@@ -80,9 +80,7 @@ class _Lossy:
         for answer in answers:
             if isinstance(answer, Update):
                 self.n_updates += 1
-            elif answer.is_missing:
-                self.n_lost += 1
-            else:
+            elif not answer.is_missing:
                 self.n_failed += 1
         return answers
 
@@ -102,10 +100,9 @@ def honest_updates(n_updates: int = 100_000, seed: int = 0) -> HonestUpdates:
         method, transport, faults = _train(rng)
         by_method[method] += transport.n_updates
         n_failed += transport.n_failed
-        n_wrong = len(faults) - transport.n_lost - transport.n_failed
-        n_rejected += n_wrong
-        if n_wrong:
-            wrong = [fault for fault in faults if not fault.endswith(_LOSS)]
+        wrong = [fault for fault in faults if not fault.endswith(_LOSS)]
+        n_rejected += len(wrong) - transport.n_failed
+        if len(wrong) > transport.n_failed:
             rejections.extend(f"problem {n_problems}, {method}: {fault}" for fault in wrong)
         n_problems += 1
     return HonestUpdates(
