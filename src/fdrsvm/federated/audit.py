@@ -136,6 +136,7 @@ class _Witness:
 
     def __init__(self, inner: Transport, log: AuditLog) -> None:
         self.inner = inner
+        self.gives_sums: bool = getattr(inner, "gives_sums", False)
         self.log = log
         self._answered: tuple[str, ...] = ()  # in the last exchange
 
