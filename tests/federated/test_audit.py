@@ -12,6 +12,7 @@ from fdrsvm.federated.algorithms import ADMM, Bundle, Subgradient
 from fdrsvm.federated.audit import AuditLog, read_audit, run_audited
 from fdrsvm.federated.checkpoint import CheckpointFolder
 from fdrsvm.federated.messages import encode
+from fdrsvm.federated.secure.sums import SecureSum
 from fdrsvm.federated.transports.in_process import InProcess
 from tests.federated.cases import (
     Absent,
@@ -138,6 +139,17 @@ def test_no_value_of_the_data_is_in_the_log(on_fault, error, reason, path):
     digits = re.sub(r'"(sha256_\w+|time)": "[^"]*"', "", text)  # a hash may hold any digits
     assert "73.25" not in digits
     assert "7325" not in digits
+
+
+@pytest.mark.parametrize("on_fault", ["stop", "drop"])
+def test_no_value_of_the_data_is_in_the_log_of_a_sum_that_failed(on_fault, path):
+    sums = SecureSum(Raising(transport_of(planted()), "ValueError"), on_fault=on_fault)
+    with pytest.raises((ClientError, QuorumError), match=str(SECRET)):
+        run_audited(path, sums, sums.method(Subgradient()), **SETTINGS, on_fault=on_fault)
+    (fault,) = events(path, "fault")
+    few = "2 of 3 clients joined, 3 are needed"
+    assert fault["reason"] == {"stop": "an error at the client", "drop": few}[on_fault]
+    assert "73.25" not in re.sub(r'"(sha256_\w+|time)": "[^"]*"', "", path.read_text())
 
 
 def test_what_was_rejected_is_there_with_the_rule(path):

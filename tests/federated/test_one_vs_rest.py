@@ -242,6 +242,57 @@ def test_an_absent_client_costs_rounds_but_no_certificate(problems):
         assert other.lower_bound <= one.objective
 
 
+@pytest.mark.parametrize("method", [Bundle(), ADMM(0.1)], ids=lambda method: method.name)
+def test_who_is_caught_lying_when_a_model_is_done_is_forgotten_and_the_run_goes_on(method):
+    """The model that was done is proved anew; honest clients still have its duals."""
+
+    def lie(answer):
+        """Once only one model is left: a tenth off its risks, and cuts that say nothing."""
+        models = {name.partition("/")[0] for name in answer.values}
+        if answer.client_id != "plant 1" or len(models) > 1 or lied:
+            return answer
+        lied.append(answer.round)
+        model = models.pop()
+        changed = {f"{model}/risks": 0.9 * answer.values[f"{model}/risks"]}
+        for name in ("constants", "slopes", "norm_weights"):
+            changed[f"{model}/{name}"] = np.zeros_like(answer.values[f"{model}/{name}"])
+        return replace(answer, values={**answer.values, **changed})
+
+    lied, tol = [], 1e-3
+    problems = two_models(np.random.default_rng(0))
+    many = OneVsRest(method, 2, tol)
+    options = {"tol": tol, "max_rounds": 300, "quorum": 2, "on_fault": "drop"}
+    honest = quietly(InProcess(problems), many, **options)
+    result = quietly(Watched(problems, lie), many, **options)
+    assert lied
+    faults = {record.round: record.faults for record in result.history if record.faults}
+    assert list(faults) == lied  # nobody else is blamed, then or later
+    assert all("plant 1: " in fault for fault in faults[lied[0]])
+    assert "one round lies above its risk in another" in faults[lied[0]][0]
+    assert result.reason is Stop.TOL
+    for one, other in zip(result.standing.models, honest.standing.models, strict=True):
+        # Both intervals hold the optimum.
+        assert one.lower_bound <= other.objective
+        assert other.lower_bound <= one.objective
+
+
+def two_models(rng):
+    """An easy and a hard one."""
+    found = []
+    for g in range(4):
+        X = rng.random((40, 3)) - 0.5
+        labels = (X @ [1.0, 2.0, 3.0] > 0.0, X[:, 0] + 0.5 * rng.normal(size=40) > 0.0)
+        found.append(
+            OneVsRestProblem(
+                tuple(
+                    make_client(f"plant {g}", X, np.where(y, 1.0, -1.0), epsilon=0.05)
+                    for y in labels
+                )
+            )
+        )
+    return found
+
+
 def test_a_client_with_another_number_of_problems_is_named(problems):
     fewer = [*problems[:2], OneVsRestProblem(problems[2].problems[:2])]
     with pytest.raises(ClientError, match=r"'plant 2'.*there must be 3, one a model; there are 2"):

@@ -20,6 +20,7 @@ from fdrsvm.federated.algorithms import (
     from_description,
 )
 from fdrsvm.federated.algorithms.admm import smallest_tau
+from fdrsvm.federated.audit import run_audited
 from fdrsvm.federated.checkpoint import CheckpointFolder
 from fdrsvm.federated.client import NO_MEMORY
 from fdrsvm.federated.limits import Limits
@@ -27,11 +28,12 @@ from fdrsvm.federated.messages import Broadcast, Update, encode
 from fdrsvm.federated.rounds import Failure, Stop
 from fdrsvm.federated.secure.client import context_of, signed_mask
 from fdrsvm.federated.secure.fixed_point import added, from_fixed, negative
-from fdrsvm.federated.secure.primitives import mask, pair_keys
+from fdrsvm.federated.secure.primitives import mask, new_private_key, pair_keys, public_key
 from fdrsvm.federated.secure.secret_sharing import combined, weights_at_zero
 from fdrsvm.federated.secure.sums import SecureSum
 from fdrsvm.federated.secure.words import from_words
 from fdrsvm.federated.transports.in_process import InProcess
+from fdrsvm.leakage import Recorded as RecordedInFile
 from tests.federated.cases import (
     METHODS,
     Recorded,
@@ -547,15 +549,15 @@ def test_methods_take_the_form_that_sums_need():
 class Altered:
     """One client's answers in one phase are changed on their way."""
 
-    def __init__(self, inner, change):
-        self.inner, self.change = inner, change
+    def __init__(self, inner, change, client_id="client-1"):
+        self.inner, self.change, self.client_id = inner, change, client_id
 
     def join(self):
         return self.inner.join()
 
     def exchange(self, broadcasts, deadline):
         return [
-            self.change(a) if a.client_id == "client-1" and isinstance(a, Update) else a
+            self.change(a) if a.client_id == self.client_id and isinstance(a, Update) else a
             for a in self.inner.exchange(broadcasts, deadline)
         ]
 
@@ -572,12 +574,20 @@ def key_only(**changes):
     return lambda a: with_values(a, **changes) if "public" in a.values else a
 
 
+def new_key(answer):
+    """In place of every answer, as if the client lost its keys each time."""
+    public = np.frombuffer(public_key(new_private_key()), dtype=np.int64)
+    return Update(answer.run_id, answer.round, answer.client_id, {"public": public})
+
+
 FAULTS = {
     "floats": upload_only(**{"masked/slopes": np.zeros((1, 4, 2))}),
     "other shape": upload_only(**{"masked/slopes": np.zeros((1, 3, 2), np.int64)}),
     "something more": upload_only(more=np.zeros(1, np.int64)),
     "no letters": upload_only(letters=None),
     "short key": key_only(public=np.zeros(3, np.int64)),
+    "a key of small order": key_only(public=np.zeros(4, np.int64)),
+    "a new key each time": new_key,
     "no shares": reveal_only(shares=np.zeros((1, 5), np.int64)),
     "failure": lambda a: Failure(a.client_id, "it broke"),
     "another round": lambda a: Update(a.run_id, a.round + 1, a.client_id, a.values),
@@ -595,6 +605,64 @@ def test_a_client_at_fault_is_named_or_left_out(fault):
     result = run(clients, Subgradient(0.5), transport=broken, quorum=3, on_fault="drop", **settings)
     assert result.n_rounds == 4
     assert_certified(clients, ALPHAS, result)
+
+
+def test_the_first_client_s_upload_is_no_measure_for_the_others():
+    clients = blobs(4)
+    told = []
+    broken = Altered(InProcess(problems(clients)), FAULTS["other shape"], "client-0")
+    sums = SecureSum(
+        broken,
+        ALPHAS,
+        quorum=3,
+        on_fault="drop",
+        limits=limits_of(clients),
+        listener=told.append,
+    )
+    result = run(clients, Subgradient(0.5), sums=sums, max_rounds=3, tol=0.0)
+    assert result.n_rounds == 3
+    assert {name for event in told for name in event["clients"]} == {"client-0"}
+    assert_certified(clients, ALPHAS, result)
+
+
+def test_a_client_with_another_s_key_is_left_out_and_the_run_goes_on():
+    class Copied(InProcess):
+        def exchange(self, broadcasts, deadline):
+            found = list(super().exchange(broadcasts, deadline))
+            keys = {a.client_id: a for a in found if "public" in a.values}
+            if keys.keys() >= {"client-1", "client-2"}:
+                found[2] = with_values(found[2], public=keys["client-1"].values["public"])
+            return found
+
+    clients = blobs(4)
+    with pytest.raises(ClientError, match=r"client-2.*another client's"):
+        run(clients, Subgradient(0.5), transport=Copied(problems(clients)))
+    settings = {"quorum": 3, "on_fault": "drop", "max_rounds": 3, "tol": 0.0}
+    result = run(clients, Subgradient(0.5), transport=Copied(problems(clients)), **settings)
+    assert result.n_rounds == 3
+    assert_certified(clients, ALPHAS, result)
+
+
+def test_a_weight_of_zero_is_refused_since_it_lays_the_others_open():
+    """With the weights 1, 0, 0 the sum would be the first client's answer."""
+    clients = blobs(3)
+    sums = SecureSum(InProcess(problems(clients)), [1.0, 0.0, 1.0])
+    with pytest.raises(InvalidInputError, match=r"above 0 .* that of 'client-1' is 0"):
+        sums.method(Subgradient())
+
+
+@pytest.mark.parametrize("method", ["summed", "admm", "subgradient"])
+def test_a_run_on_sums_can_be_audited_and_recorded(method, tmp_path):
+    """What wraps the sums says that they are sums: single answers keep other rules."""
+    clients, settings = blobs(4), {"max_rounds": 4, "tol": 0.0, "run_id": "a run"}
+    limits = limits_of(clients)
+    expected = run(clients, METHODS[method], limits=limits, **settings)
+    sums = SecureSum(InProcess(problems(clients)), ALPHAS)
+    wrapped = RecordedInFile(sums, tmp_path / "recording")
+    result = run_audited(
+        tmp_path / "audit.jsonl", wrapped, sums.method(METHODS[method]), limits=limits, **settings
+    )
+    assert_same_bits(result, expected)
 
 
 @pytest.mark.parametrize("change", ["upload", "shares"])

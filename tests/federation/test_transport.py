@@ -296,6 +296,24 @@ def test_a_resume_without_a_checkpoint_starts_anew(files, tmp_path):
     assert result.gap <= 1e-4
 
 
+def test_a_resume_with_damaged_checkpoints_starts_anew(files, tmp_path):
+    """Clients are rounds ahead by then; the run gets another name, which they do not know."""
+    nodes, settings = nodes_of(files, tmp_path), {"algorithm": "admm", "tol": 0.0}
+    grid = Grid(nodes, lambda node, request: APP_RAISED if len(grid.pushed) > 24 else None)
+    with pytest.raises(ClientError):
+        run(grid, tmp_path, **settings, **{"max-rounds": 9})
+    checkpoints = list((tmp_path / "run" / "checkpoints").glob("round-*"))
+    assert max(int(path.stem.partition("-")[2]) for path in checkpoints) > 4
+    for path in checkpoints:
+        path.write_bytes(path.read_bytes()[:-1])
+    before = json.loads((tmp_path / "run" / "run.json").read_text())["run"]
+    result = run(Grid(nodes), tmp_path, **settings, resume=True, **{"max-rounds": 9})
+    assert result.n_rounds == 9
+    assert before != json.loads((tmp_path / "run" / "run.json").read_text())["run"]
+    there = in_process(files, **settings, max_rounds=9)
+    assert fingerprint(FDRSVC.load(tmp_path / "run" / "model.safetensors")) == fingerprint(there)
+
+
 def cut_off(files, tmp_path, **config):
     """A run that ended after its first rounds, and a grid to go on with."""
     nodes = nodes_of(files, tmp_path)

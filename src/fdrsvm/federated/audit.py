@@ -136,6 +136,7 @@ class _Witness:
 
     def __init__(self, inner: Transport, log: AuditLog) -> None:
         self.inner = inner
+        self.gives_sums: bool = getattr(inner, "gives_sums", False)
         self.log = log
         self._answered: tuple[str, ...] = ()  # in the last exchange
 
@@ -151,7 +152,7 @@ class _Witness:
     ) -> Sequence[Update | Failure]:
         answers = self.inner.exchange(broadcasts, deadline)
         for broadcast, answer in zip(broadcasts, answers, strict=True):
-            self.log({**_sent(broadcast), **_received(answer)})
+            self.log({**_sent(broadcast), **_received(answer, of_sums=self.gives_sums)})
         self._answered = tuple(
             broadcast.client_id
             for broadcast, answer in zip(broadcasts, answers, strict=True)
@@ -196,9 +197,11 @@ def _sent(broadcast: Broadcast) -> dict[str, Any]:
     }
 
 
-def _received(answer: Update | Failure) -> dict[str, Any]:
+def _received(answer: Update | Failure, *, of_sums: bool) -> dict[str, Any]:
     if isinstance(answer, Failure):
         reason = answer.reason if answer.is_missing else _kind_of(answer.reason)
+        if of_sums:
+            reason = reason.partition(" (")[0]  # who was missing, with the words of their errors
         return {"event": "fault", "reason": reason, "is_missing": answer.is_missing}
     try:
         data = encode(answer)

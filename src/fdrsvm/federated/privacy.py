@@ -55,7 +55,8 @@ def epsilon_spent(noise_multiplier: float, rounds: int, delta: float) -> float:
     """The epsilon at ``delta`` of so many noisy rounds, by dp-accounting; needs that package.
 
     Replacing one row of one client changes what the server learns by a factor of at most
-    exp(epsilon), but for a probability of delta.
+    exp(epsilon), but for a probability of delta. Several models in a round, as one-vs-rest trains
+    them, are as many noisy rounds: count each.
     """
     share = check_positive(noise_multiplier, "noise_multiplier") / math.sqrt(
         check_count(rounds, "rounds")

@@ -184,6 +184,9 @@ def _train(
     resumed = checkpoints.latest(record.run_id) if settings.resume else None
     if settings.resume:
         _tell_resumed(resumed, audit, tell)
+        if resumed is None:  # clients may be rounds ahead, and would not answer the first again
+            record = replace(record, run_id=uuid.uuid4().hex)
+            record.write(folder)
     estimator = settings.estimator()
     method: Any = estimator._method()
     if agreement.n_models > 1:

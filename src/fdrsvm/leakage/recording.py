@@ -72,6 +72,7 @@ class Recorded:
 
     def __init__(self, transport: Transport, folder: PathLike) -> None:
         self.transport = transport
+        self.gives_sums: bool = getattr(transport, "gives_sums", False)
         self.path = Path(folder) / FILE_NAME
         self.path.parent.mkdir(parents=True, exist_ok=True)
         try:

@@ -110,7 +110,7 @@ class OneVsRest:
         return GenericAlias(tuple, (self.inner.state_type, ...))
 
     def _is_done(self, state: Any) -> bool:
-        """A state at rest changes only by a better bound, so this stays true."""
+        """A state at rest changes only by a better bound, so this stays true until ``forget``."""
         is_certified = self.tol > 0.0 and self.inner.standing(state).gap <= self.tol
         return bool(is_certified or self.inner.is_settled(state))
 
@@ -129,15 +129,17 @@ class OneVsRest:
     def answer(
         self, problem: OneVsRestProblem, memory: Values, asked: Values
     ) -> tuple[Values, dict[str, Array]]:
-        """An answer for each model asked for; what was remembered for the others can go."""
+        """An answer for each model asked for; a model at rest may be asked for again."""
         if len(problem.problems) != self.n_models:
             raise InvalidInputError(
                 "problems",
                 f"there must be {self.n_models}, one a model",
                 f"there are {len(problem.problems)}",
             )
-        memories, answers = [], []
-        for k in _numbers(asked):
+        numbers = _numbers(asked)
+        memories = [(k, _part(memory, k)) for k in _numbers(memory) if k not in numbers]
+        answers = []
+        for k in numbers:
             kept, found = self.inner.answer(problem.problems[k], _part(memory, k), _part(asked, k))
             memories.append((k, kept))
             answers.append((k, found))
@@ -168,11 +170,16 @@ class OneVsRest:
         return tuple(self.inner.forget(federation, part, client) for part in state)
 
     def advance(self, federation: Federation, state: States, replies: Replies) -> States:
-        """Each model by its own part of the answers."""
+        """Each model by its own part of the answers.
+
+        A model that was at rest was not asked for, and has none, even if what was proved of it is
+        forgotten by now.
+        """
+        answered = {k for values in replies.values.values() for k in _numbers(values)}
         return tuple(
-            part
-            if self._is_done(part)
-            else self.inner.advance(federation, part, _replies_part(replies, k))
+            self.inner.advance(federation, part, _replies_part(replies, k))
+            if k in answered
+            else part
             for k, part in enumerate(state)
         )
 

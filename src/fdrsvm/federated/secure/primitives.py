@@ -56,6 +56,15 @@ def public_key(private: bytes) -> bytes:
     return X25519PrivateKey.from_private_bytes(private).public_key().public_bytes_raw()
 
 
+def is_public_key(public: bytes) -> bool:
+    """Whether others can have keys in common with its owner."""
+    try:
+        pair_keys(new_private_key(), [public], b"")
+    except CorruptDataError:
+        return False
+    return True
+
+
 def pair_keys(private: bytes, publics: Sequence[bytes], context: bytes) -> list[PairKeys]:
     """With the owner of each public key; the other end of a pair has the same three keys."""
     own = X25519PrivateKey.from_private_bytes(private)

@@ -100,7 +100,9 @@ def _check_members(members: tuple[Member, ...]) -> None:
     n_names, n_keys = len({m.client_id for m in members}), len({m.public for m in members})
     if not whole or not n_names == n_keys == len(members):
         raise InvalidInputError(
-            "secure-sum", "every member must have a name and a key of its own", "one has not"
+            "secure-sum",
+            "every member must have a name and a key of its own, and a weight above 0",
+            "one has not",
         )
 
 
@@ -112,5 +114,5 @@ def _is_member(member: tuple[Any, ...]) -> bool:
         and _KEY.fullmatch(public) is not None
         and isinstance(weight, float | int)
         and math.isfinite(weight)
-        and 0.0 <= weight <= 1.0
+        and 0.0 < weight <= 1.0  # else fewer are in the sum than seem to be
     )

@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import math
 import uuid
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, reduce
@@ -35,7 +36,7 @@ from fdrsvm.federated.rounds import Failure, OnFault, Transport
 from fdrsvm.federated.secure.client import ASKED, LETTER_BYTES, MASKED, PRESENT, signed_mask
 from fdrsvm.federated.secure.fixed_point import Fixed, added, from_fixed, negative
 from fdrsvm.federated.secure.methods import completed, on_sums
-from fdrsvm.federated.secure.primitives import KEY_BYTES, mask
+from fdrsvm.federated.secure.primitives import KEY_BYTES, is_public_key, mask
 from fdrsvm.federated.secure.secret_sharing import SHARE_BYTES, combined, weights_at_zero
 from fdrsvm.federated.secure.step import FEWEST, Member, SecureStep, threshold
 from fdrsvm.federated.secure.words import Words, from_words, n_words
@@ -137,6 +138,14 @@ class SecureSum:
                 "its own part, and so the other's",
                 f"there are {members.n_clients}",
             )
+        if not members.alphas.all():
+            silent = members.client_ids[int(np.argmin(members.alphas))]
+            raise InvalidInputError(
+                "client_weights",
+                "must all be above 0 with secure aggregation: the others' sum would be over fewer "
+                "clients than it seems; leave out who does not count",
+                f"that of {silent!r} is 0",
+            )
         return members
 
     @cached_property
@@ -193,6 +202,7 @@ class SecureSum:
         self._check_method(broadcast.algorithm)
         share = None if deadline is None else deadline / 2.0
         try:
+            self._renewed: set[str] = set()
             self._learn_keys(broadcast, share)
             for _ in range(_MAX_ATTEMPTS):
                 values = self._attempt(broadcast, share)
@@ -245,11 +255,17 @@ class SecureSum:
             self._take_key(name, update, broadcast.round)
 
     def _take_key(self, name: str, update: Update, round_: int) -> None:
-        if _has_form(update, _PUBLIC_FORM):
-            words = np.asarray(update.values["public"], dtype=np.int64)
-            self._keys[name] = from_words(words, KEY_BYTES)
-        else:
+        """Keeps a client's key, if the others can work with it."""
+        self._keys.pop(name, None)
+        if not _has_form(update, _PUBLIC_FORM):
             self._blame(name, f"round {round_}: its key has another form")
+            return
+        words = np.asarray(update.values["public"], dtype=np.int64)
+        key = from_words(words, KEY_BYTES)
+        if key in self._keys.values() or not is_public_key(key):
+            self._blame(name, f"round {round_}: its key is none, or another client's")
+            return
+        self._keys[name] = key
 
     def _upload(self, broadcast: Broadcast, deadline: float | None) -> _Upload | None:
         """Masked answers; None if a client lost its keys and has new ones."""
@@ -267,7 +283,7 @@ class SecureSum:
         found = self._exchange(asked, deadline)
         newcomers = [name for name, update in found.items() if "public" in update.values]
         for name in newcomers:
-            self._take_key(name, found[name], broadcast.round)
+            self._renew_key(name, found[name], broadcast.round)
         if newcomers:
             return None
         positions = {member.client_id: k for k, member in enumerate(members)}
@@ -275,19 +291,30 @@ class SecureSum:
         self._check_quorum(len(answers), "answered")
         return _Upload(step, answers)
 
+    def _renew_key(self, name: str, update: Update, round_: int) -> None:
+        """Of a client that lost its keys; who does so twice in a round is left out of it."""
+        if name in self._renewed:
+            del self._keys[name]
+            self._blame(name, f"round {round_}: it has another key each time")
+            return
+        self._renewed.add(name)
+        self._take_key(name, update, round_)
+
     def _of_one_form(self, answers: Mapping[int, Update], step: SecureStep) -> dict[int, Update]:
-        """Those that can be added up; the form of the first is that of all."""
+        """Those that can be added up: whose form is the one that most have."""
         letters = {"letters": (len(step.members) - 1, n_words(LETTER_BYTES)), PRESENT: (1, 2)}
-        form: dict[str, tuple[int, ...]] | None = None
-        kept = {}
+        forms = {}
         for k, update in sorted(answers.items()):
             own = {name: np.shape(array) for name, array in update.values.items()}
-            is_whole = letters.items() <= own.items() and _has_form(update, own)
-            if not is_whole or (form is not None and own != form):
+            if letters.items() <= own.items() and _has_form(update, own):
+                forms[k] = frozenset(own.items())
+        common = Counter(forms.values()).most_common(1)
+        kept = {}
+        for k, update in sorted(answers.items()):
+            if k in forms and forms[k] == common[0][0]:
+                kept[k] = update
+            else:
                 self._blame(step.members[k].client_id, "its upload has another form")
-                continue
-            form = own
-            kept[k] = update
         return kept
 
     def _unmask(
