@@ -134,6 +134,24 @@ def test_a_baseline_ends_in_a_model_file_of_its_own_kind(files, tmp_path):
     assert np.isfinite(model.coef_).all()
 
 
+@pytest.mark.parametrize("epsilon", ["auto", 0.02])
+def test_a_plant_cannot_set_itself_a_larger_radius_than_the_run_allows(files, tmp_path, epsilon):
+    def nodes(radius):
+        found = nodes_of(files, tmp_path)
+        last = max(found)
+        found[last] = plant(
+            found[last].client_id, found[last].data, state=str(tmp_path / "state"), epsilon=radius
+        )
+        return found
+
+    with pytest.raises(ClientError, match=r"radius 1000 exceeds .* largest-epsilon") as caught:
+        run(Grid(nodes(1000.0)), tmp_path, epsilon=epsilon)
+    assert caught.value.client_id == max(files)
+    run(Grid(nodes(1e-4)), tmp_path, output="smaller", epsilon=epsilon)
+    settings = {"epsilon": epsilon, "largest-epsilon": 0.5}
+    run(Grid(nodes(0.5)), tmp_path, output="allowed", **settings)
+
+
 def test_certificate_and_audit_log_tell_who_took_part_and_no_value(files, tmp_path):
     result = run(Grid(nodes_of(files, tmp_path)), tmp_path)
     certificate = json.loads((tmp_path / "run" / "certificate.json").read_text())

@@ -173,6 +173,8 @@ def _train(
     record = _record(folder, settings)
     introductions = transport.greet()
     agreement = agree(introductions)
+    for one in introductions:
+        settings.check_radius(one.client_id, one.profile.epsilon, one.n_rows)
     transport.task = replace(transport.task, classes=agreement.classes)
     if record is None:
         record = RunRecord(uuid.uuid4().hex, settings.to_config(), transport.task)

@@ -8,13 +8,15 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
-from fdrsvm.errors import InvalidInputError
+from fdrsvm.ambiguity.radius import practical_radius
+from fdrsvm.errors import ClientError, InvalidInputError
 from fdrsvm.estimators.fdrsvc import FDRSVC
 from fdrsvm.estimators.fedsvc import FedSVC
 from fdrsvm.federated.joining import Task
 from fdrsvm.federated.limits import Limits
 from fdrsvm.maths.arrays import check_choice, check_count, check_non_negative, check_positive
 
+_ROUNDING = 1e-9
 _BASELINES = ("fedsgd", "fedavg", "fedprox", "feddro")
 _SUPPORTS = ("none", "unit-box", "contract")
 
@@ -40,6 +42,9 @@ class RunSettings:
         "stop" or "drop".
     secure_aggregation : bool
         The server sees weighted sums over the clients only; at least three must take part.
+    largest_epsilon : float
+        No plant may set itself a larger radius, with which it would pull the model towards 0. 0 is
+        the run's own ``epsilon``: plants may be smaller.
     blur : int
         Rows that count by a fraction in each plant's cuts, so that single ones do not show.
     feature_limit : float
@@ -58,6 +63,7 @@ class RunSettings:
     tol: float = 1e-4
     max_rounds: int = 200
     epsilon: float | str = "auto"
+    largest_epsilon: float = 0.0
     kappa: float = 1.0
     norm: str = "linf"
     support: str = "none"
@@ -115,6 +121,7 @@ class RunSettings:
         check_choice(self.on_fault, "on-fault", ("stop", "drop"))
         check_choice(self.client_weights, "client-weights", ("equal", "samples"))
         check_non_negative(self.feature_limit, "feature-limit")
+        check_non_negative(self.largest_epsilon, "largest-epsilon")
         check_positive(self.deadline, "deadline")
         check_positive(self.join_deadline, "join-deadline")
         check_count(self.n_clients, "n-clients", least=0)
@@ -135,6 +142,20 @@ class RunSettings:
         if self.support == "unit-box":
             return min(self.feature_limit, 1.0) or 1.0
         return self.feature_limit
+
+    def check_radius(self, client_id: str, epsilon: float, n_rows: int) -> None:
+        """Whether a plant may have this radius, or a ClientError that names it."""
+        if self.algorithm in _BASELINES:
+            return
+        agreed = practical_radius(n_rows) if isinstance(self.epsilon, str) else self.epsilon
+        largest = self.largest_epsilon or float(agreed)
+        if epsilon > largest * (1.0 + _ROUNDING):
+            raise ClientError(
+                client_id,
+                0,
+                f"its radius {epsilon:g} exceeds {largest:g}; the run's largest-epsilon may allow "
+                "it",
+            )
 
     def limits(self, n_features: int) -> Limits:
         """What the server holds the plants' answers against."""
