@@ -24,7 +24,7 @@ What a new user types and sees. This page is the transcript of a real run:
 also compile, once; each takes up to a minute longer then.
 
 ```
-pip install fdr-svm
+pip install .          # in a checkout of the project
 ```
 """
 

@@ -116,6 +116,18 @@ def test_a_pipe_or_a_device_is_refused_at_once(name, tmp_path):
         read_capped(path, 100)
 
 
+def test_a_write_that_fails_names_the_file_that_was_asked_for(tmp_path):
+    (tmp_path / "folder").mkdir()
+    for path, kind in (
+        (tmp_path / "no" / "file", FileNotFoundError),
+        (tmp_path / "folder", OSError),
+    ):
+        with pytest.raises(kind) as caught:
+            write_atomically(path, b"data")
+        assert (caught.value.filename, caught.value.filename2) == (str(path), None)
+    assert [path.name for path in tmp_path.iterdir()] == ["folder"]
+
+
 @needs_posix
 def test_a_link_is_followed_and_a_folder_is_named(tmp_path):
     (tmp_path / "file").write_bytes(b"data")

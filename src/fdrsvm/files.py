@@ -25,8 +25,14 @@ def write_atomically(path: PathLike, data: bytes) -> None:
     # A link is written through, as open() would.
     target = Path(os.path.realpath(path))
     _drop_leftovers(target)
-    while not _is_put_in_place(target, data):
-        pass  # another process began to write the same file and took ours for a leftover
+    try:
+        while not _is_put_in_place(target, data):
+            pass  # another process began to write the same file and took ours for a leftover
+    except OSError as error:
+        if error.errno is None:
+            raise
+        # By the name that was asked for: nobody knows the temporary one.
+        raise OSError(error.errno, error.strerror, os.fspath(path)) from error
     _sync_folder(target.parent)
 
 

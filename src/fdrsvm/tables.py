@@ -68,7 +68,8 @@ def read_table(path: Path) -> Table:
         raise InvalidInputError(str(path), "must be a file", "it is a folder")
     if path.suffix.lower() not in SUFFIXES:
         kinds = " or ".join(SUFFIXES)
-        raise InvalidInputError(str(path), f"must be a {kinds} file", "it is called otherwise")
+        found = "it is called otherwise" if path.exists() else "it is not there"
+        raise InvalidInputError(str(path), f"must be a {kinds} file", found)
     try:
         content = read_capped(path, _MAX_BYTES)
     except (OSError, CorruptDataError) as error:

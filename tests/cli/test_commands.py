@@ -144,6 +144,11 @@ def test_certify_states_the_papers_confidence_if_told_its_constants(model, capsy
     assert f"with probability {value:.4g} at least" in " ".join(out.split())
 
 
+def test_certify_asks_for_data_where_another_ball_is_asked_about(model, capsys):
+    line = error_line(capsys, "certify", model, "--epsilon", "0.1", code=2)
+    assert "need data to recompute on" in line
+
+
 def test_certify_knows_three_classes_and_baselines(home, tmp_path, capsys):
     three = home / "three-run" / "model.safetensors"
     code, out, _ = call(capsys, "certify", three, home / "three")
@@ -175,6 +180,13 @@ def test_a_row_that_is_not_there_is_refused(home, model, tmp_path, capsys):
     assert "--sample needs data" in error_line(capsys, "report", model, "--sample", "1", code=2)
 
 
+@pytest.mark.parametrize("command", ["predict", "report"])
+def test_an_output_that_cannot_be_written_is_named(command, home, model, tmp_path, capsys):
+    for path, reason in ((tmp_path / "no" / "file", "No such file"), (tmp_path, "Is a directory")):
+        line = error_line(capsys, command, model, home / "plants", "--output", path)
+        assert line.startswith(f"fdrsvm: {path}: {reason}")
+
+
 def test_exports_take_readings_as_they_are(home, model, tmp_path):
     done = run("export", "onnx", model, "--output", tmp_path / "leak.onnx")
     assert (done.returncode, done.stderr) == (0, "")
@@ -199,7 +211,8 @@ def test_exports_as_text(model, tmp_path, capsys):
 @pytest.mark.parametrize("command", ["predict", "evaluate", "certify", "report"])
 def test_files_that_do_not_fit_the_model_are_named(command, home, model, tmp_path, capsys):
     none = tmp_path / "none.safetensors"
-    assert "No such file" in error_line(capsys, command, none, home / "plants")
+    line = error_line(capsys, command, none, home / "plants")
+    assert line == f"fdrsvm: {none}: No such file or directory"
     assert "Is a directory" in error_line(capsys, command, tmp_path, home / "plants")
     other = home / "plants-run" / "certificate.json"
     assert "not a file of this package" in error_line(capsys, command, other, home / "plants")
@@ -217,7 +230,10 @@ def test_labels_that_the_model_does_not_know_are_named(command, model, tmp_path,
     path = tmp_path / "north.csv"
     path.write_text("flow,pressure,temperature,label\n1,2,3,leak\n1,2,3,leek\n")
     line = error_line(capsys, command, model, path)
-    assert "must be among the model's classes ['healthy', 'leak']; row 1 is 'leek'" in line
+    assert (
+        "must be among the model's classes ['healthy', 'leak']; row 1 of client 'north' is 'leek'"
+        in line
+    )
 
 
 def test_an_unknown_client_is_named_where_the_radius_differs(home, tmp_path, capsys):

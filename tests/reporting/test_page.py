@@ -112,6 +112,33 @@ def test_the_worst_case_is_the_distribution_that_attains_the_risk(page, model, r
     assert move + wrong > 0
 
 
+def test_one_rows_worst_case_is_told_and_drawn_as_it_is(model, rows):
+    scaling = Scaling.of(model)
+    scaled, X = scaling.unfold(model), scaling.apply(rows.X)
+    box = (X.min(axis=0), X.max(axis=0))
+    deeds = set()
+    for client in rows.client_names:
+        mine = np.flatnonzero(rows.clients == client)
+        signs = np.where(rows.y[mine] == "good", 1.0, -1.0)
+        ball = {"epsilon": 0.02, "kappa": 0.5, "support": box}
+        b = float(scaled.intercept[0])
+        worst = worst_case_distribution(scaled.coef[0], X[mine], signs, intercept=b, **ball)
+        for place, sample in enumerate(mine.tolist()):
+            atoms = worst.source_index == place
+            is_wrong = worst.labels[atoms] != signs[place]
+            is_away = (worst.points[atoms] != X[sample]).any(axis=1)
+            if not (is_wrong | is_away).any() and "stays" in deeds:
+                continue  # one page of a row that stays is enough
+            said = model_page(model, rows, sample=sample).split("One row, explained")[1]
+            found = {"moves": (is_away & ~is_wrong).any(), "gets another label": is_wrong.any()}
+            found["stays"] = (~is_away & ~is_wrong).any()
+            for deed, is_so in found.items():
+                assert (f"% {deed}" in said) == is_so
+            assert ("in the worst case</span>" in said) == is_away.any()
+            deeds |= {deed for deed, is_so in found.items() if is_so}
+    assert deeds >= {"stays", "moves"}
+
+
 def test_the_file_alone_makes_a_page_too(model):
     page = model_page(model)
     assert "Risk per client" in page

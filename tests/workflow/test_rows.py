@@ -1,9 +1,12 @@
 """Rows of clients from files, where labels and columns differ in kind and order."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from fdrsvm import InvalidInputError
+from fdrsvm.errors import CorruptDataError
 from fdrsvm.workflow.rows import DataSettings, match_labels, read_rows
 
 
@@ -52,5 +55,21 @@ def test_a_models_columns_are_picked_and_others_left(tmp_path):
 def test_labels_match_a_models_classes_as_text(rng):
     assert match_labels(np.array(["1", "-1"]), (-1, 1)).tolist() == [1, 0]
     assert match_labels(np.array([1, -1]), ("-1", "1")).tolist() == [1, 0]
-    with pytest.raises(InvalidInputError, match="row 1 is 2"):
-        match_labels(np.array([1, 2]), (-1, 1))
+    assert match_labels(np.array([1, 2]), (-1, 1)).tolist() == [1, -1]
+
+
+def test_an_unknown_label_is_named_with_its_client_and_the_clients_row(tmp_path):
+    rows = read_rows(write(tmp_path, north="x,label\n1,1\n2,1\n", south="x,label\n1,1\n2,2\n"))
+    assert rows.codes((1, 2)).tolist() == [0, 0, 0, 1]
+    with pytest.raises(InvalidInputError, match=r"row 1 of client 'south' is 2 \(1 in all\)"):
+        rows.codes((-1, 1))
+
+
+def test_a_contract_that_is_none_and_data_that_are_not_there_are_named(tmp_path):
+    settings = write(tmp_path, north="x,label\n1,1\n")
+    with pytest.raises(CorruptDataError, match=r"north\.csv: .*not the JSON of a contract"):
+        read_rows(replace(settings, contract=tmp_path / "north.csv"))
+    with pytest.raises(
+        InvalidInputError, match=r"plants: must be a \.csv or \.parquet file; it is not"
+    ):
+        read_rows(DataSettings(paths=(tmp_path / "plants",)))

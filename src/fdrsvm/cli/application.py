@@ -94,8 +94,15 @@ def _failed(error: Exception, *, debug: bool) -> int:
     """An error of ours in its own words; any other with its kind, since it is not expected."""
     if debug:
         traceback.print_exception(error)
-    said = "; ".join(part.strip() for part in str(error).splitlines() if part.strip())
+    said = "; ".join(part.strip() for part in _words(error).splitlines() if part.strip())
     if not isinstance(error, FDRSVMError | OSError):
         said = f"{type(error).__name__}: {said}; run again with --debug to see where"
     click.echo(f"fdrsvm: {said}", err=True)
     return FAILED
+
+
+def _words(error: Exception) -> str:
+    """Of the system's errors the file and the reason, without its number."""
+    if isinstance(error, OSError) and error.strerror:
+        return f"{error.filename}: {error.strerror}" if error.filename else error.strerror
+    return str(error)

@@ -67,12 +67,14 @@ def certify(
 
     if (c1 is None) != (c2 is None):
         raise click.UsageError("--c1 and --c2 go together.")
+    given = Overrides(epsilon, kappa, norm)
+    if given != Overrides() and not (data or named):
+        raise click.UsageError("--epsilon, --kappa and --norm need data to recompute on.")
     loaded = load_model(model)
     rows = None
     if data or named:
         settings = data_settings(data, named, client_column, label, ignore)
         rows = read_rows(settings, features=loaded.feature_names)
-    given = Overrides(epsilon, kappa, norm)
     words = [*in_words(loaded), _confidence(loaded, rows, c1, c2, tail)]
     again = None if rows is None else recompute(loaded, rows, given)
     turns = None if rows is None else flips(loaded, rows, norm)

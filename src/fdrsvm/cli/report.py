@@ -13,7 +13,9 @@ from fdrsvm.cli.console import say
 
 @click.command(
     cls=Command,
-    epilog="example: fdrsvm report run/model.safetensors plants/ --label fault --sample 17",
+    epilog="""\b
+example: fdrsvm report run/model.safetensors plants/ --label fault --sample 17
+""",
 )
 @click.argument("model", type=PATH)
 @click.argument("data", type=PATH, nargs=-1)

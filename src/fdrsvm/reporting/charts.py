@@ -155,7 +155,7 @@ def scatter_chart(clouds: Sequence[Points], *, x_label: str, y_label: str, descr
 
 def dot_chart(names: Sequence[str], series: Sequence[Dots], *, description: str) -> str:
     """A row for each name, with a dot of each series between its ends."""
-    left = 12.0 + _LETTER * min(_LONGEST, max(map(len, names)))
+    left = 18.0 + _LETTER * min(_LONGEST, max(map(len, names)))
     axis = _Axis(0.0, 1.0, left, _WIDTH - 12.0)
     height = _ROW * len(names) + 12.0
     parts = []
@@ -163,7 +163,7 @@ def dot_chart(names: Sequence[str], series: Sequence[Dots], *, description: str)
         y = _ROW * (row + 0.5) + 6.0
         parts.append(f'<path class="grid" d="M{left:.1f} {y:.1f}H{_WIDTH - 12.0}"/>')
         parts.append(
-            f'<text x="{left - 8.0:.1f}" y="{y + 4.0:.1f}" class="end">{short(name)}</text>'
+            f'<text x="{left - 14.0:.1f}" y="{y + 4.0:.1f}" class="end">{short(name)}</text>'
         )
         for dots in series:
             place = dots.places[row]

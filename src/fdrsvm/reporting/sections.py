@@ -40,7 +40,7 @@ from fdrsvm.workflow.certifying import (
     signs_of,
     stated_risks,
 )
-from fdrsvm.workflow.rows import Rows, match_labels
+from fdrsvm.workflow.rows import Rows
 from fdrsvm.workflow.scaling import Scaling
 from fdrsvm.workflow.scores import score
 
@@ -261,7 +261,7 @@ def _worst_margins(
 ) -> tuple[Array, Array, Any]:
     """Margins before and after, and whether an atom stays (0), moves (1) or is relabelled (2)."""
     X, _ = into_support(scaling.apply(rows.X), ball)
-    signs = signs_of(match_labels(rows.labels, scaled.classes), 0, 1)
+    signs = signs_of(rows.codes(scaled.classes), 0, 1)
     w, b = scaled.coef[0], float(scaled.intercept[0])
     options = {**ball.options(), "support": box}
     del options["loss"]  # the distribution is that of the hinge
@@ -344,7 +344,7 @@ def one_sample(model: LinearModel, rows: Rows, sample: int | None) -> str:
     else:
         check_row(sample, len(rows.X), "sample")
         why = "the row asked for"
-    atoms = _worst_atoms(model, rows, X, sample)
+    atoms, sign = _worst_atoms(model, rows, X, sample)
     client = str(rows.clients[sample])
     score = np.atleast_1d(model.decision_function(rows.X[[sample]])[0])
     said = (
@@ -358,16 +358,19 @@ def one_sample(model: LinearModel, rows: Rows, sample: int | None) -> str:
         + _turn_words(turn, sample, scaling)
         + _sample_chart(model, rows, turn, atoms, sample)
         + _turn_table(rows, turn, sample, scaling)
-        + _atom_words(atoms, _range_words(model))
+        + _atom_words(atoms, sign, _range_words(model))
     )
 
 
 def _worst_atoms(
     model: LinearModel, rows: Rows, X: Array, sample: int
-) -> tuple[WorstCaseAtom, ...]:
-    """What the worst case does to one row, among the rows that share its ball; none if no ball."""
+) -> tuple[tuple[WorstCaseAtom, ...], float]:
+    """What the worst case does to one row, among those that share its ball, and the row's sign.
+
+    Nothing if there is no ball.
+    """
     if model.estimator not in ROBUST:
-        return ()
+        return (), 0.0
     mine = np.flatnonzero(
         np.ones(len(X), dtype=bool)
         if model.estimator == "DRSVC"
@@ -375,23 +378,25 @@ def _worst_atoms(
     )
     group = next(iter(grouped(model, rows))) if model.estimator == "DRSVC" else rows.clients[sample]
     ball = balls(model, {str(group): len(mine)})[str(group)]
-    codes = match_labels(rows.labels, model.classes)
+    codes = rows.codes(model.classes)
     scaled = Scaling.of(model).unfold(model)
     k = 0 if len(scaled.coef) == 1 else int(codes[sample])
     signs = signs_of(codes[mine], k, len(scaled.coef))
     alone = LinearModel.checked(
         scaled.coef[[k]], scaled.intercept[[k]], (-1.0, 1.0), estimator=model.estimator
     )
-    return worst_case_atoms(
+    place = int(np.flatnonzero(mine == sample)[0])
+    atoms = worst_case_atoms(
         alone,
         X[mine],
         signs,
-        int(np.flatnonzero(mine == sample)[0]),
+        place,
         epsilon=ball.epsilon,
         kappa=ball.kappa,
         norm=ball.norm,  # type: ignore[arg-type]
         support=_box(model, rows),
     )
+    return atoms, float(signs[place])
 
 
 def _turn_words(turn: FlippingPerturbation, sample: int, scaling: Scaling) -> str:
@@ -418,8 +423,9 @@ def _sample_chart(
     series = [Dots("the row", _places(scaled[sample], low, span, shown))]
     if turn.is_possible[sample]:
         series.append(Dots("turned", _places(turn.points[sample], low, span, shown), 1))
-    if atoms:
-        series.append(Dots("in the worst case", _places(atoms[0].point, low, span, shown), 3))
+    moved = next((atom for atom in atoms if (atom.point != scaled[sample]).any()), None)
+    if moved is not None:
+        series.append(Dots("in the worst case", _places(moved.point, low, span, shown), 3))
     names = [rows.feature_names[p] for p in shown]
     series.reverse()  # so that the row itself lies on top
     chart = dot_chart(names, series, description="the row between the ends of the data")
@@ -448,12 +454,18 @@ def _turn_table(rows: Rows, turn: FlippingPerturbation, sample: int, scaling: Sc
     )
 
 
-def _atom_words(atoms: Sequence[WorstCaseAtom], held: str) -> str:
+def _deed(atom: WorstCaseAtom, sign: float) -> str:
+    if atom.label != sign:
+        return "gets another label"
+    return "stays" if atom.cost == 0.0 else "moves"
+
+
+def _atom_words(atoms: Sequence[WorstCaseAtom], sign: float, held: str) -> str:
     if not atoms:
         return ""
     whole = sum(atom.mass for atom in atoms)
     parts = "; ".join(
-        f"{atom.mass / whole:.0%} of it {'stays' if atom.cost == 0.0 else 'moves'}"
+        f"{atom.mass / whole:.0%} {_deed(atom, sign)}"
         + (f" at a cost of {number(atom.cost)}" if atom.cost > 0.0 else "")
         for atom in atoms
     )

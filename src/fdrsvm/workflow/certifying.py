@@ -23,7 +23,7 @@ from fdrsvm.estimators.linear_model import LinearModel
 from fdrsvm.evaluation.explain import flipping_perturbation
 from fdrsvm.maths.arrays import Array
 from fdrsvm.workflow.ball import ROBUST, Ball, Overrides, balls, client_weights
-from fdrsvm.workflow.rows import Rows, match_labels
+from fdrsvm.workflow.rows import Rows
 from fdrsvm.workflow.scaling import Scaling
 from fdrsvm.workflow.scores import POOLED, check_fits
 
@@ -138,7 +138,7 @@ def recompute(model: LinearModel, rows: Rows, given: Overrides | None = None) ->
     counts = {name: len(part.X) for name, part in groups.items()}
     own = balls(model, counts, given)
     weights = client_weights(model, counts)
-    class_weights = _class_weights(model, match_labels(rows.labels, model.classes))
+    class_weights = _class_weights(model, rows.codes(model.classes))
     stated = stated_risks(model) if given is None or given == Overrides() else {}
     risks, n_clipped = [], 0
     n_models = scaled.coef.shape[0]
@@ -146,7 +146,7 @@ def recompute(model: LinearModel, rows: Rows, given: Overrides | None = None) ->
     for name, part in groups.items():
         X, moved = into_support(scaling.apply(part.X), own[name])
         n_clipped += moved
-        codes = match_labels(part.labels, model.classes)
+        codes = part.codes(model.classes)
         for k in range(n_models):
             one = _client_risk(scaled, k, X, codes, own[name], class_weights[codes])
             said = stated.get(name)

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from fdrsvm.errors import InvalidInputError
+from fdrsvm.errors import CorruptDataError, InvalidInputError
 from fdrsvm.estimators.contract import FeatureContract
 from fdrsvm.files import read_capped
 from fdrsvm.maths.arrays import Array
@@ -102,6 +102,25 @@ class Rows:
         y = None if self.y is None else self.y[mine]
         return Rows(self.X[mine], y, self.clients[mine], self.feature_names, self.contract)
 
+    def codes(self, classes: Sequence[Any]) -> npt.NDArray[np.intp]:
+        """Positions of the labels in a model's classes; an unknown one is named, with its client.
+
+        A label is known by its text: ``1`` and ``"1"`` are the same in a file.
+        """
+        found = match_labels(self.labels, classes)
+        unknown = np.flatnonzero(found < 0)
+        if unknown.size:
+            row = int(unknown[0])
+            client = str(self.clients[row])
+            place = np.count_nonzero(self.clients[:row] == client)
+            raise InvalidInputError(
+                "labels",
+                f"must be among the model's classes {list(classes)}",
+                f"row {place} of client {client!r} is {self.labels[row].item()!r} "
+                f"({unknown.size} in all)",
+            )
+        return found
+
     def counts(self) -> dict[str, int]:
         """How many rows each client has."""
         names, counts = np.unique(self.clients, return_counts=True)
@@ -163,17 +182,9 @@ def find_sources(settings: DataSettings) -> list[Source]:
 
 
 def match_labels(y: Labels, classes: Sequence[Any]) -> npt.NDArray[np.intp]:
-    """Positions of labels in a model's classes; ``1`` and ``"1"`` are the same in a file."""
+    """Positions of labels in a model's classes, by their text; -1 where there is none."""
     places = {str(label): k for k, label in enumerate(classes)}
-    found = [places.get(str(label), -1) for label in y.tolist()]
-    if -1 in found:
-        row = found.index(-1)
-        raise InvalidInputError(
-            "labels",
-            f"must be among the model's classes {list(classes)}",
-            f"row {row} is {y[row].item()!r}",
-        )
-    return np.array(found, dtype=np.intp)
+    return np.array([places.get(str(label), -1) for label in y.tolist()], dtype=np.intp)
 
 
 def _files_of(path: Path) -> list[Path]:
@@ -195,6 +206,8 @@ def _read_contract(path: Path | None) -> FeatureContract | None:
         raise InvalidInputError(
             "contract", "must be a file that can be read", f"{path}: {error.strerror}"
         ) from None
+    except (CorruptDataError, InvalidInputError) as error:
+        raise CorruptDataError(f"{path}: {error}") from None
 
 
 def _read_source(

@@ -81,7 +81,7 @@ def compare(model: LinearModel, rows: Rows, training: Rows, positive: Any = None
             f"none of {', '.join(map(repr, unknown))}",
         )
     scaling, labels = Scaling.of(model), np.array(model.classes)
-    y = labels[match_labels(training.labels, model.classes)]
+    y = labels[training.codes(model.classes)]
     training = replace(training, y=y)
     params = _central_params(model)
     local = {
@@ -122,7 +122,7 @@ def _count(
     models: Mapping[str, LinearModel | None], classes: Sequence[Any], rows: Rows
 ) -> Iterator[tuple[str, Array | None]]:
     """Confusion counts of each client's rows by its model, which may know fewer classes."""
-    codes = match_labels(rows.labels, classes)
+    codes = rows.codes(classes)
     for client, model in models.items():
         if model is None:
             yield client, None
