@@ -270,6 +270,8 @@ def test_a_column_can_be_ignored(tmp_path, capsys):
         capsys, "fit", tmp_path / "x.csv", "--ignore", "time", "--output", tmp_path / "run"
     )
     assert code == 0, err
+    misspelt = error_line(capsys, "fit", tmp_path / "x.csv", "--ignore", "time", "--ignore", "tmie")
+    assert "ignore: must name columns that some file has; none has 'tmie'" in misspelt
 
 
 def test_a_contract_is_checked_first_and_every_breach_is_in_the_line(home, tmp_path, capsys):

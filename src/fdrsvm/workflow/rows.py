@@ -145,9 +145,12 @@ def read_rows(
     contract = _read_contract(settings.contract)
     sources = find_sources(settings)
     wanted = features if features is not None else (contract.names if contract else None)
-    parts = []
+    parts, unseen = [], set(settings.ignore)
     for source in sources:
+        table = read_table(source.path)
+        unseen -= set(table.columns)
         part = _read_source(
+            table,
             source,
             settings,
             wanted,
@@ -157,6 +160,10 @@ def read_rows(
         )
         wanted = part.feature_names
         parts.append(part)
+    if unseen:
+        raise InvalidInputError(
+            "ignore", "must name columns that some file has", f"none has {_listed(sorted(unseen))}"
+        )
     return _stacked(parts, contract)
 
 
@@ -211,6 +218,7 @@ def _read_contract(path: Path | None) -> FeatureContract | None:
 
 
 def _read_source(
+    table: Table,
     source: Source,
     settings: DataSettings,
     wanted: Sequence[str] | None,
@@ -219,7 +227,6 @@ def _read_source(
     with_labels: bool,
     may_have_more: bool,
 ) -> Rows:
-    table = read_table(source.path)
     where = str(source.path)
     y = _read_y(table, settings.label, where) if with_labels else None
     clients = _read_clients(table, source, settings.client_column)
