@@ -73,6 +73,9 @@ class _RoundFailedError(Exception):
 class SecureSum:
     """All clients of a transport as one, whose answers are weighted sums over them.
 
+    Pass it as ``transport`` of :func:`fdrsvm.federated.run_rounds`, with ``method(algorithm)`` as
+    algorithm. A round's deadline is halved between its two exchanges.
+
     Parameters
     ----------
     transport : Transport
@@ -89,9 +92,6 @@ class SecureSum:
         an absent client is then counted with its ceiling.
     listener : callable, optional
         Is told of every sum that lacks a client, and who it was, for an audit log.
-
-    Pass it as ``transport`` of :func:`fdrsvm.federated.run_rounds`, with ``method(algorithm)`` as
-    algorithm. A round's deadline is halved between its two exchanges.
 
     Examples
     --------
