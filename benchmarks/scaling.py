@@ -53,7 +53,8 @@ def tasks(most: int | None) -> Iterator[Task]:
 
 def point(curve: str, n: int, p: int, n_clients: int = 1, unit: str = "s") -> Entry:
     """One point of a curve, told from the others by its sizes."""
-    return Entry(curve, "ours", f"{n}x{p}, {n_clients} clients", n, p, n_clients, unit)
+    clients = f", {n_clients} clients" if n_clients > 1 else ""
+    return Entry(curve, "ours", f"{n}x{p}{clients}", n, p, n_clients, unit)
 
 
 def bundle_tasks(most: int | None) -> Iterator[Task]:

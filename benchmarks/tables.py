@@ -84,8 +84,7 @@ def oracle(rows: Rows) -> Table:
         cells = [_time(row[0]), _time(row[1]), *(_time(r, best) for r in row[2:])]
         speedup = _median(row[2]) / best
         verdict = Cell("met") if speedup >= ORACLE_GOAL else Cell("missed", bold=True)
-        size = problem.removeprefix("oracle ").split()[0]
-        lines.append((Cell(size), Cell(setting.removeprefix("epsilon ")), *cells, verdict))
+        lines.append((_size(problem), Cell(setting.removeprefix("epsilon ")), *cells, verdict))
     head = ("N x P", "epsilon", *solvers, "goal: 1000 x simplex")
     return Table(
         "The worst case on the unit box, transport linf: CPU time",
@@ -193,9 +192,10 @@ def wide(rows: Rows) -> Table:
     """Sparse problems."""
     lines = []
     for row in rows["wide"]:
-        _, size, norm = row["problem"].split()
-        cells = (size, norm, row["setting"], duration(_median(row)))
-        lines.append((*map(Cell, cells), Cell(excess_text(row)), Cell(row["note"])))
+        cells = (row["problem"].split()[2], row["setting"], duration(_median(row)))
+        lines.append(
+            (_size(row["problem"]), *map(Cell, cells), Cell(excess_text(row)), Cell(row["note"]))
+        )
     head = ("N x P", "norm", "problem", "CPU time", "above the bound", "remark")
     return Table("Sparse rows, many features: ours, once", head, tuple(lines), n_labels=3)
 
@@ -229,7 +229,9 @@ def memory(rows: Rows) -> Table:
     lines = []
     for problem, solver in _ordered(rows["memory"], "problem", "solver"):
         pair = [found[problem, solver, name] for name in ("whole process", "while solving")]
-        cells = [Cell(f"{_median(r):.0f} MB") if r["median"] else Cell("failed") for r in pair]
+        cells = [
+            Cell(f"{digits(_median(r), 2)} MB") if r["median"] else Cell("failed") for r in pair
+        ]
         lines.append((Cell(problem), Cell(solver), *cells))
     return Table(
         "Largest resident set of a fresh process",
