@@ -58,7 +58,7 @@ def test_the_kills_and_loads_are_as_many_as_claimed():
 
 
 def test_a_part_that_nobody_knows_is_refused(tmp_path):
-    with pytest.raises(InvalidInputError, match="must be one of .*'kills'"):
+    with pytest.raises(InvalidInputError, match=r"must be one of .*'kills'"):
         run_trust(tmp_path, only=["kill"])
     assert not list(tmp_path.iterdir())
 
