@@ -45,6 +45,7 @@ def test_a_missing_data_folder_is_named_in_one_line(tmp_path):
     assert len(done.stderr.splitlines()) == 1
 
 
+@pytest.mark.slow
 def test_a_target_gives_rows_tables_figures_page_and_record_and_is_not_run_twice(tmp_path):
     command = ("reproduce", "sensitivity", "--quick", "--jobs", "2", "--output", str(tmp_path))
     done = run(*command)

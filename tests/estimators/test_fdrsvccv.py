@@ -430,6 +430,7 @@ assert_array_equal(one.coef_, two.coef_)
 """
 
 
+@pytest.mark.slow
 def test_processes_change_nothing():
     """In a new process: code it has just compiled and code loaded from disk may round otherwise."""
     for code in (PROCESSES, PROCESSES + COMPARED):

@@ -411,6 +411,7 @@ def test_the_certificate_holds_whoever_is_absent(method):
         assert_certified(clients, alphas, result)
 
 
+@pytest.mark.slow
 def test_admm_comes_to_the_optimum_again_once_all_are_back():
     """An absence perturbs w: its pull is missing in the mean. ADMM converges from anywhere."""
     clients = blobs(4)

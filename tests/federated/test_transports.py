@@ -98,6 +98,7 @@ def test_a_client_answers_with_the_same_bits_wherever_its_memory_lies():
     assert int(found.stdout) == 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "algorithm", [Bundle(), Bundle(cuts="summed"), ADMM(), Subgradient()], ids=repr
 )
