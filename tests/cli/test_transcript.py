@@ -2,6 +2,7 @@
 
 import importlib.util
 import math
+import re
 from pathlib import Path
 
 import pytest
@@ -52,6 +53,6 @@ def is_close(left, right):
 
 @pytest.mark.slow
 def test_the_page_is_what_comes_back(tmp_path):
-    again, kept = script().transcript(tmp_path).split(), PAGE.split()
+    again, kept = (re.split(r"[\s,]+", text) for text in (script().transcript(tmp_path), PAGE))
     assert len(again) == len(kept)
     assert [pair for pair in zip(again, kept, strict=True) if not is_close(*pair)] == []
