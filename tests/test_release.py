@@ -114,7 +114,7 @@ def test_the_wheel_holds_the_package_and_a_readme_without_broken_links(dist):
         metadata = next(name for name in names if name.endswith(".dist-info/METADATA"))
         head = Parser().parsestr(archive.read(metadata).decode("utf-8"))
     assert {name.split("/")[0] for name in names} == {"fdrsvm", metadata.split("/")[0]}
-    sources = {path.relative_to(ROOT / "src").as_posix() for path in ROOT.rglob("src/**/*.py")}
+    sources = {path.relative_to(ROOT / "src").as_posix() for path in (ROOT / "src").rglob("*.py")}
     assert sources | {"fdrsvm/py.typed"} <= set(names)
     assert head["Version"] == fdrsvm.__version__
     assert head["Description-Content-Type"] == "text/markdown"
