@@ -34,7 +34,7 @@ def test_an_attacker_costs_our_methods_little_and_a_plain_mean_much():
             assert row.lost > 20.0, row
         else:
             assert row.lost <= 2.0 * one_row + 1e-9, row
-    assert attacks.to_markdown(found).count("\n") == 4 + len(chosen)
+    assert attacks.to_markdown(found).count("\n") == 6 + len(chosen)
 
 
 def test_the_accuracy_of_nothing_is_that_of_one_class():

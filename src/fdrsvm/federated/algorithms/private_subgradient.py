@@ -170,8 +170,8 @@ class PrivateSubgradient:
         replies: Replies,
         rules: Rules,
     ) -> Faults:
-        """Nothing was pending."""
-        return {}
+        """Nobody, as in a round."""
+        return self.judge(federation, state, replies, rules)
 
     def advance(
         self, federation: Federation, state: PrivateSubgradientState, replies: Replies
