@@ -192,6 +192,7 @@ def to_markdown(result: Attacks) -> str:
     lines += ["", f"Screened methods ({said}) lost at most {result.most_lost:.2f} points.", ""]
     lines.append(
         "Means over three splits of the rows. Splits, rounds and SM's step were chosen after a "
-        "first run on one split of BCW, where bundle and SM lost 0.6 points: one row of the test set."
+        "first run on one split of BCW, where bundle and SM lost 0.6 points: one row of the "
+        "test set."
     )
     return "\n".join(lines) + "\n"
