@@ -82,3 +82,7 @@ class CorruptDataError(FDRSVMError, ValueError):
 
 class ConvergenceWarning(UserWarning):
     """A solver stopped before its certified gap reached the tolerance."""
+
+
+class LeftOutWarning(UserWarning):
+    """A run went on without a client: its certificate is that of the others."""

@@ -2,15 +2,17 @@
 
 Upper    F(w) = sum_g alpha_g f_g(w), known wherever all clients gave their risk
 Lower    each client's cuts lie below its risk, so a weighted mixture of cuts lies below F; its
-least
-         value over all models is a bound on the optimum: [model-bound]
+         least value over all models is a bound on the optimum: [model-bound]
+Proof    that mixture, one cut per client: with the clients' risks at the best model it is all that
+         a certificate rests on, so it is kept, and held against the rules of [limits]
 Round    the newest cuts are mixed into the best mixture so far: a few vector operations
-Settled  the best mixture of all cuts kept is a linear program, [master]: at the end and now and
-then
+Settled  the best mixture of all cuts kept is a linear program, [master]: at the end, and now and
+         then
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -21,12 +23,23 @@ from fdrsvm.maths.arrays import Array
 from fdrsvm.maths.norms import dual_norm, norm_rows
 from fdrsvm.solvers.cut_model import CutModel
 from fdrsvm.solvers.master import minimise_model
-from fdrsvm.solvers.model_bound import mixture_bound, model_bound
+from fdrsvm.solvers.model_bound import mixture_bound, model_bound, slope_by_client
 
 # Where nothing bounds w, bounds hold for models up to this many times the best one's size.
 BOUND_REACH = 10.0
 # How many cuts the last linear program sees.
 _MAX_CUTS = 20_000
+# A risk this small, of losses of about 1 at the model 0, is none: no relative gap would ever close.
+_NO_RISK = 1e-12
+
+
+@dataclass(frozen=True)
+class Proof:
+    """One cut per client, a mixture of those it sent: F >= sum_g alpha_g cut_g everywhere."""
+
+    constants: Array
+    slopes: Array  # one row per client
+    norm_weights: Array
 
 
 @dataclass(frozen=True)
@@ -34,7 +47,8 @@ class Standing:
     """The best model so far and what is proved of it.
 
     ``lower_bound`` holds for all models with ||w||_* up to ``radius``: infinite unless nothing
-    bounds w (a box, or epsilon = 0). ``bound_everywhere`` holds for all models.
+    bounds w (a box, or epsilon = 0). ``bound_everywhere`` holds for all models. ``proof`` and
+    ``proof_everywhere`` are the cuts that show it.
     """
 
     model: Array
@@ -43,14 +57,24 @@ class Standing:
     lower_bound: float
     radius: float
     bound_everywhere: float
+    proof: Proof
+    proof_everywhere: Proof
+
+    @property
+    def parts(self) -> tuple[Standing, ...]:
+        """One for each model that is trained."""
+        return (self,)
 
     @property
     def gap(self) -> float:
-        """(objective - lower bound) / objective: the relative gap; inf before any evaluation."""
+        """(objective - lower bound) / objective: the relative gap; inf before any evaluation.
+
+        0 if the objective is 1e-12 at most.
+        """
         if not self.objective < np.inf:
             return np.inf
         excess = max(self.objective - self.lower_bound, 0.0)
-        return excess / self.objective if self.objective > 0.0 else 0.0
+        return excess / self.objective if self.objective > _NO_RISK else 0.0
 
     @property
     def contradiction(self) -> float:
@@ -65,38 +89,85 @@ class Standing:
             return self
         better = replace(self, model=model, objective=objective, risks=risks)
         if self.radius < BOUND_REACH * size_of(federation, model):
-            # The bound says little about models as large as this one: it must be proved anew.
-            return replace(better, lower_bound=self.bound_everywhere, radius=np.inf)
+            # The bound says little about models as large as this one: it must be proved again.
+            return replace(
+                better,
+                lower_bound=self.bound_everywhere,
+                radius=np.inf,
+                proof=self.proof_everywhere,
+            )
         return better
 
-    def with_bound(self, value: float, radius: float) -> Standing:
-        """After a proof from below."""
-        better = self
-        if radius == np.inf and value > self.bound_everywhere:
-            better = replace(better, bound_everywhere=value)
-        if value > self.lower_bound:
-            better = replace(better, lower_bound=value, radius=radius)
+    def with_bound(self, value: float, radius: float, proof: Callable[[], Proof]) -> Standing:
+        """After a proof from below, which is only made if it proves more."""
+        is_better = value > self.lower_bound
+        is_better_everywhere = radius == np.inf and value > self.bound_everywhere
+        if not (is_better or is_better_everywhere):
+            return self
+        better, made = self, proof()
+        if is_better_everywhere:
+            better = replace(better, bound_everywhere=value, proof_everywhere=made)
+        if is_better:
+            better = replace(better, lower_bound=value, radius=radius, proof=made)
         return better
+
+    def without_client(self, federation: Federation, client: int) -> Standing:
+        """As if the client had said nothing; what was proved with its cuts is not proved any more.
+
+        The best model stays if the federation does not count the client either.
+        """
+        risks = self.risks.copy()
+        risks[client] = np.nan
+        return no_standing(federation).with_point(
+            federation, self.model, federation.objective(risks), risks
+        )
 
 
 def no_standing(federation: Federation) -> Standing:
     """Nothing is known but that risks are not negative."""
-    risks = np.full(federation.n_clients, np.nan)
-    return Standing(np.zeros(federation.width), np.inf, risks, 0.0, np.inf, 0.0)
+    risks, proof = np.full(federation.n_clients, np.nan), floor_proof(federation)
+    return Standing(np.zeros(federation.width), np.inf, risks, 0.0, np.inf, 0.0, proof, proof)
+
+
+def floor_proof(federation: Federation) -> Proof:
+    """Every client's floor: what holds before anybody has said anything."""
+    n_clients = federation.n_clients
+    return Proof(np.zeros(n_clients), np.zeros((n_clients, federation.width)), federation.floors)
+
+
+def mixed_proof(federation: Federation, cuts: Proof, shares: Array) -> Proof:
+    """The share ``shares[g]`` of client g's cut, and its floor for the rest."""
+    return Proof(
+        shares * cuts.constants,
+        shares[:, None] * cuts.slopes,
+        shares * cuts.norm_weights + (1.0 - shares) * federation.floors,
+    )
+
+
+def model_proof(model: CutModel, shares: Array) -> Proof:
+    """That share of each cut, client by client, and what is left of 1 of the client's floor."""
+
+    def by_client(weights: Array) -> Array:
+        return np.bincount(model.owners, weights, model.n_clients).astype(np.float64, copy=False)
+
+    left = np.maximum(1.0 - by_client(shares), 0.0)
+    return Proof(
+        by_client(shares * model.constants),
+        slope_by_client(model, shares),
+        by_client(shares * model.norm_weights) + left * model.floors,
+    )
 
 
 @dataclass(frozen=True)
 class Evidence:
-    """What subgradient method and ADMM prove on their way: one cut a client and round.
+    """What subgradient method and ADMM prove on their way: one cut per client and round.
 
-    ``mixture_*`` hold one cut a client, a mixture of that client's cuts; the others all cuts of the
-    last rounds, first axis rounds, second clients, nan where a client was absent.
+    ``mixture`` is a mixture of each client's cuts; the others are all cuts of the last rounds,
+    first axis rounds, second clients, nan where a client was absent.
     """
 
     standing: Standing
-    mixture_constants: Array
-    mixture_slopes: Array
-    mixture_norm_weights: Array
+    mixture: Proof
     constants: Array
     slopes: Array
     norm_weights: Array
@@ -107,9 +178,7 @@ def no_evidence(federation: Federation) -> Evidence:
     n_clients, width = federation.n_clients, federation.width
     return Evidence(
         no_standing(federation),
-        np.zeros(n_clients),
-        np.zeros((n_clients, width)),
-        federation.floors,
+        floor_proof(federation),
         np.empty((0, n_clients)),
         np.empty((0, n_clients, width)),
         np.empty((0, n_clients)),
@@ -126,17 +195,17 @@ def observe(
     risks = replies.firsts("risks")
     constants, norm_weights = replies.firsts("constants"), replies.firsts("norm_weights")
     slopes = replies.firsts("slopes", np.full(federation.width, np.nan))
-    mixed = (
-        _mixed(evidence.mixture_constants, constants, newest),
-        _mixed(evidence.mixture_slopes, slopes, newest),
-        _mixed(evidence.mixture_norm_weights, norm_weights, newest),
+    mixture = Proof(
+        _mixed(evidence.mixture.constants, constants, newest),
+        _mixed(evidence.mixture.slopes, slopes, newest),
+        _mixed(evidence.mixture.norm_weights, norm_weights, newest),
     )
     standing = evidence.standing.with_point(federation, point, federation.objective(risks), risks)
-    standing = _with_mixture(federation, standing, *mixed)
+    standing = _with_mixture(federation, standing, mixture)
     window = -max(1, _MAX_CUTS // federation.n_clients)
     return Evidence(
         standing,
-        *mixed,
+        mixture,
         np.concatenate([evidence.constants, constants[None]])[window:],
         np.concatenate([evidence.slopes, slopes[None]])[window:],
         np.concatenate([evidence.norm_weights, norm_weights[None]])[window:],
@@ -150,25 +219,26 @@ def _mixed(old: Array, new: Array, newest: float) -> Array:
     return np.where(absent, old, mixed) if absent.any() else mixed
 
 
-def _with_mixture(
-    federation: Federation,
-    standing: Standing,
-    constants: Array,
-    slopes: Array,
-    norm_weights: Array,
-) -> Standing:
-    """The bound that one cut a client proves: [model-bound] with every share 1."""
-    reach = reach_of(federation, standing.model, slopes)
+def _with_mixture(federation: Federation, standing: Standing, mixture: Proof) -> Standing:
+    """The bound that one cut per client proves: [model-bound] with every share 1."""
+    reach = reach_of(federation, standing.model, mixture.slopes)
     alphas, P = federation.alphas, federation.n_features
     if federation.width > P:  # an intercept's slope must be made to vanish first
         everyone = np.arange(federation.n_clients)
-        model = cut_model(federation, constants, slopes, norm_weights, everyone)
+        model = cut_model(
+            federation, mixture.constants, mixture.slopes, mixture.norm_weights, everyone
+        )
         bound = model_bound(model, np.ones(federation.n_clients), reach)
-        return standing.with_bound(bound.value, bound.radius)
-    length = float(norm_rows((alphas @ slopes)[None], federation.norm)[0])
-    excess = length - float(alphas @ norm_weights)
-    value, radius, _ = mixture_bound(float(alphas @ constants), excess, federation.floor, reach)
-    return standing.with_bound(value, radius)
+        return standing.with_bound(
+            bound.value, bound.radius, lambda: model_proof(model, bound.shares)
+        )
+    length = float(norm_rows((alphas @ mixture.slopes)[None], federation.norm)[0])
+    excess = length - float(alphas @ mixture.norm_weights)
+    value, radius, theta = mixture_bound(
+        float(alphas @ mixture.constants), excess, federation.floor, reach
+    )
+    shares = np.full(federation.n_clients, theta)
+    return standing.with_bound(value, radius, lambda: mixed_proof(federation, mixture, shares))
 
 
 def settle(federation: Federation, evidence: Evidence) -> Evidence:
@@ -187,7 +257,10 @@ def settle(federation: Federation, evidence: Evidence) -> Evidence:
         return evidence
     standing = evidence.standing
     bound = minimise_model(model, radius=reach_of(federation, standing.model, model.slopes)).bound
-    return replace(evidence, standing=standing.with_bound(bound.value, bound.radius))
+    standing = standing.with_bound(
+        bound.value, bound.radius, lambda: model_proof(model, bound.shares)
+    )
+    return replace(evidence, standing=standing)
 
 
 def cut_model(
@@ -228,17 +301,14 @@ def size_of(federation: Federation, model: Array) -> float:
 
 
 def without_client(federation: Federation, evidence: Evidence, client: int) -> Evidence:
-    """As if the client had said nothing; what was proved with its answers has to be proved anew."""
+    """As if the client had said nothing; what its answers proved has to be proved again."""
     constants, slopes = evidence.constants.copy(), evidence.slopes.copy()
     norm_weights = evidence.norm_weights.copy()
     constants[:, client] = slopes[:, client] = norm_weights[:, client] = np.nan
-    none = no_evidence(federation)
-    others = np.arange(federation.n_clients) != client
+    is_other = np.arange(federation.n_clients) != client
     return Evidence(
-        none.standing,
-        np.where(others, evidence.mixture_constants, none.mixture_constants),
-        np.where(others[:, None], evidence.mixture_slopes, none.mixture_slopes),
-        np.where(others, evidence.mixture_norm_weights, none.mixture_norm_weights),
+        evidence.standing.without_client(federation, client),
+        mixed_proof(federation, evidence.mixture, is_other.astype(float)),
         constants,
         slopes,
         norm_weights,

@@ -20,6 +20,7 @@ from fdrsvm.federated.rounds import Snapshot
 from fdrsvm.federated.stored_state import (
     Stored,
     history_from_arrays,
+    history_texts,
     history_to_arrays,
     memory_from_arrays,
     memory_to_arrays,
@@ -30,7 +31,7 @@ from fdrsvm.federated.transports.in_process import InProcess
 from fdrsvm.files import PathLike, read_capped, write_atomically
 from fdrsvm.maths.arrays import check_count
 
-_KIND, _VERSION = "checkpoint", 1
+_KIND, _VERSION = "checkpoint", 2
 _MAX_BYTES = 1 << 32
 _NAME = re.compile(r"round-(\d{6})\.safetensors")
 
@@ -127,7 +128,7 @@ def _snapshot_bytes(snapshot: Snapshot, memories: dict[str, Memory]) -> bytes:
         "algorithm": snapshot.algorithm,
         "federation": snapshot.federation,
         "round": snapshot.round,
-        "faults": [record.faults for record in snapshot.history],
+        **history_texts(snapshot.history),
         "clients": headers,
     }
     return pack(_KIND, _VERSION, header, stored)
@@ -149,7 +150,7 @@ def _read_snapshot(data: bytes) -> tuple[Snapshot, dict[str, Memory]]:
 def _build_snapshot(packed: Packed) -> tuple[Snapshot, dict[str, Memory]]:
     header, stored = packed
     algorithm = from_description(header["algorithm"])
-    history = history_from_arrays(_taken_from(stored, "history"), header["faults"])
+    history = history_from_arrays(_taken_from(stored, "history"), header)
     memories = {
         client_id: memory_from_arrays(entry, _taken_from(stored, f"client {k}"))
         for k, (client_id, entry) in enumerate(sorted(header["clients"].items()))

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from collections import Counter
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -30,9 +31,8 @@ class Federation:
         """From what the clients said of themselves; they must agree on the model's shape."""
         if not profiles:
             raise InvalidInputError("clients", "at least one must take part", "there is none")
-        ids = [profile.client_id for profile in profiles]
-        for client_id in ids:
-            if ids.count(client_id) > 1:
+        for client_id, n_times in Counter(profile.client_id for profile in profiles).items():
+            if n_times > 1:
                 raise InvalidInputError(
                     "clients", "each must have an id of its own", f"{client_id!r} is there twice"
                 )
@@ -89,14 +89,40 @@ class Federation:
         known = [[asdict(profile) for profile in self.profiles], self.alphas.tolist()]
         return hashlib.sha256(json.dumps(known, sort_keys=True).encode()).hexdigest()
 
+    def without(self, clients: Collection[str]) -> Federation:
+        """The same clients, of whom these do not count; the others' weights are scaled to 1."""
+        counted = np.array([client_id not in clients for client_id in self.client_ids])
+        alphas = np.where(counted, self.alphas, 0.0)
+        if not alphas.sum() > 0.0:
+            raise InvalidInputError(
+                "clients", "some client with weight must remain", f"without {sorted(clients)} none"
+            )
+        return replace(self, alphas=alphas / alphas.sum())
+
     def objective(self, risks: Array) -> float:
         """sum_g alpha_g risk_g; nan if that of a client with weight is not known."""
         counted = self.alphas > 0.0
         return float(self.alphas[counted] @ risks[counted])
 
 
+def check_floors(profiles: Sequence[ClientProfile], lipschitz: float, *, of_sums: bool) -> None:
+    """A floor follows from the radius: epsilon L, or 0 on a box; for sums anything between.
+
+    It enters every bound, so a client's word for it is not enough.
+    """
+    for profile in profiles:
+        floor, highest = profile.floor, profile.epsilon * lipschitz
+        is_legal = floor in (0.0, highest) or (of_sums and 0.0 <= floor <= highest * (1.0 + 1e-12))
+        if not is_legal:
+            raise InvalidInputError(
+                f"client {profile.client_id!r}",
+                f"its floor must be epsilon L = {highest:g}, or 0 on a box",
+                f"it is {floor:g}",
+            )
+
+
 def check_client_weights(client_weights: Any, profiles: Sequence[ClientProfile]) -> Array:
-    """Weights that sum to 1 from "equal", "samples", a mapping by client id, or one a client."""
+    """Weights that sum to 1 from "equal", "samples", a mapping by client id, or one per client."""
     if isinstance(client_weights, str):
         check_choice(client_weights, "client_weights", ("equal", "samples"))
         sizes = [profile.n_samples for profile in profiles]

@@ -47,12 +47,15 @@ class Limits:
         Which worst case the clients' cuts follow.
     blur : int
         How many rows they blur in cuts, which then lie below the risk and do not touch it.
+    resolution : float
+        The grid to which they round risks up and constants of cuts down; 0 is exact.
     """
 
     features: Array
     loss: MarginLoss = field(default_factory=Hinge)
     worst_case: WorstCase = "exact"
     blur: int = 0
+    resolution: float = 0.0
 
     @classmethod
     def checked(
@@ -63,13 +66,20 @@ class Limits:
         loss: str | MarginLoss = "hinge",
         worst_case: WorstCase = "exact",
         blur: int = 0,
+        resolution: float = 0.0,
     ) -> Limits:
-        """From one number for all features, one a feature, "unit-box", or None: no limit at all."""
+        """From one number for all features, one per feature, "unit-box", or None: no limit."""
         if isinstance(loss, str):
             loss = LOSSES[check_choice(loss, "loss", tuple(LOSSES))]
         check_choice(worst_case, "worst_case", WORST_CASES)
         features = _check_features(value, n_features)
-        return cls(features, loss, worst_case, check_count(blur, "blur", least=0))
+        return cls(
+            features,
+            loss,
+            worst_case,
+            check_count(blur, "blur", least=0),
+            check_non_negative(resolution, "resolution"),
+        )
 
     @cached_property
     def are_finite(self) -> bool:
@@ -85,6 +95,30 @@ class Limits:
     def slopes(self) -> Array:
         """L R_j, and L for an intercept: no entry of a cut's slope is larger."""
         return float(self.loss.lipschitz) * np.append(self.features, 1.0)
+
+    @cached_property
+    def is_hinge(self) -> bool:
+        """Whether a cut's constant is the mass of the rows that it is made of: [mass]."""
+        return type(self.loss) is Hinge
+
+    @cached_property
+    def is_known_loss(self) -> bool:
+        """Whether the loss is one of the package's own, which fall with the margin."""
+        return type(self.loss) in map(type, LOSSES.values())
+
+    def least_loss(self, score: float) -> float:
+        """No row with |w.x + b| up to ``score`` has a smaller loss of the package's own."""
+        return float(self.loss.value(np.array([score]))[0])
+
+    def steepness(self, score: float) -> float:
+        """At most this is a tangent's slope over its constant, made at margins up to ``score``.
+
+        The ratio falls with the margin, so it is largest at -score: [mass].
+        """
+        margin = np.array([-score])
+        slope = -float(self.loss.slope(margin)[0])
+        constant = float(self.loss.value(margin)[0]) - score * slope
+        return slope / constant if constant > 0.0 else np.inf
 
     def score_ceiling(self, model: Array) -> float:
         """|w.x + b| is at most this for every sample: sum_j R_j |w_j| + |b|."""

@@ -8,9 +8,11 @@ from __future__ import annotations
 import time
 import uuid
 import warnings
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum
+from itertools import takewhile
 from typing import Any, Literal, Protocol
 
 import numpy as np
@@ -19,13 +21,14 @@ from fdrsvm.errors import (
     ClientError,
     ConvergenceWarning,
     InvalidInputError,
+    LeftOutWarning,
     NumericalError,
     QuorumError,
 )
 from fdrsvm.federated.algorithms.base import Algorithm, describe
 from fdrsvm.federated.algorithms.one_vs_rest import evaluation_request
 from fdrsvm.federated.certificate import Standing
-from fdrsvm.federated.federation import Federation, Replies
+from fdrsvm.federated.federation import Federation, Replies, check_floors
 from fdrsvm.federated.limits import Limits
 from fdrsvm.federated.messages import (
     Broadcast,
@@ -37,12 +40,15 @@ from fdrsvm.federated.messages import (
 )
 from fdrsvm.federated.screening import (
     CONTRADICTION,
+    ERROR,
+    MISSING,
     Fault,
     Faults,
     Form,
     Rules,
     check_form,
     form_of,
+    judge_proof,
 )
 from fdrsvm.maths.arrays import Array, check_choice, check_count, check_non_negative, check_positive
 
@@ -51,7 +57,6 @@ OnFault = Literal["stop", "drop"]
 # A better bound costs a linear program: at these rounds, and each quarter more, it is worth it.
 _FIRST_SETTLING, _SETTLING_GROWTH = 8, 1.25
 _CONTRADICTION = 1e-6
-_MISSING = "missing"
 
 
 @dataclass(frozen=True)
@@ -84,6 +89,7 @@ class Stop(Enum):
 
     TOL = "the certified relative gap is within tol"
     SETTLED = "the method's own stopping rule holds"
+    STALLED = "no round improves on the model or its bound any more"
     MAX_ROUNDS = "all rounds were used"
     CALLBACK = "a callback asked for it"
 
@@ -93,7 +99,10 @@ class RoundRecord:
     """One round in numbers.
 
     ``objective``, ``lower_bound`` and ``gap`` are of the best model so far; ``gap`` is relative.
-    ``server_seconds`` is the part of ``seconds`` that was not spent waiting for clients.
+    ``server_seconds`` is the part of ``seconds`` that was not spent waiting for clients. ``faulty``
+    are the clients whose answers broke a rule, ``absent`` those that gave none; who is ``left_out``
+    does not count any more from the next round on: objective, bound and gap of this record are
+    those of the others already.
     """
 
     round: int
@@ -107,6 +116,9 @@ class RoundRecord:
     seconds: float
     server_seconds: float
     residuals: Mapping[str, float] = field(default_factory=dict)
+    faulty: tuple[str, ...] = ()
+    absent: tuple[str, ...] = ()
+    left_out: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -147,9 +159,12 @@ class Result:
     reason : Stop
         Why it stopped.
     history : tuple of RoundRecord
-        One record a round.
+        One record per round.
     standing : Standing
         ``model`` and its certificate as the method keeps them; several models have one each.
+    left_out : mapping
+        Clients without which the run went on, each with the round after which it did. Objective,
+        bound, gap and the weights of ``federation`` are those of the others.
     """
 
     model: Array
@@ -165,6 +180,7 @@ class Result:
     federation: Federation
     run_id: str
     standing: Standing
+    left_out: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -172,17 +188,20 @@ class _Exchange:
     """What one exchange of messages brought."""
 
     replies: Replies
-    faults: tuple[str, ...]
-    rejected: tuple[str, ...]  # the faults without those who are only missing
-    contradicting: tuple[int, ...]  # clients whose earlier answers do not count any more
+    faults: Faults
     bytes_down: int
     bytes_up: int
     seconds: float  # until all answers were there
 
+    @property
+    def contradicting(self) -> list[int]:
+        """Clients whose earlier answers do not count any more."""
+        return [g for g, fault in self.faults.items() if fault.rule == CONTRADICTION]
+
 
 @dataclass(frozen=True)
 class _Loop:
-    """The settings of a run."""
+    """The settings of a run, and who still takes part in it."""
 
     transport: Transport
     algorithm: Algorithm[Any]
@@ -192,7 +211,13 @@ class _Loop:
     quorum: int
     deadline: float | None
     on_fault: OnFault
+    leave_out_after: int | None
     rules: Rules
+    left_out: frozenset[str] = frozenset()
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return self.federation.client_ids
 
     def exchange(
         self,
@@ -205,29 +230,34 @@ class _Loop:
         """Sends, waits, and lets through only what passes the screen."""
         broadcasts = [
             Broadcast(self.run_id, round_, client_id, method, values)
-            for client_id, values in zip(self.federation.client_ids, asked, strict=True)
+            for client_id, values in zip(self.names, asked, strict=True)
+            if client_id not in self.left_out
         ]
         start = time.perf_counter()
         answers = self.transport.exchange(broadcasts, self.deadline)
         seconds = time.perf_counter() - start
-        replies, found = self._screened(answers, broadcasts, form, judge)
-        names = self.federation.client_ids
-        faults = {g: f"{names[g]}: {found[g]}" for g in sorted(found)}
-        at_fault = [g for g in faults if found[g].rule != _MISSING]
-        if self.on_fault == "stop" and at_fault:
-            raise ClientError(names[at_fault[0]], round_, str(found[at_fault[0]]))
+        replies, faults = self._screened(answers, broadcasts, form, judge)
+        self._check_faults(round_, faults)
         n_answers = len(replies.values)
         if n_answers < self.quorum:
-            raise QuorumError(round_, n_answers, self.quorum, tuple(faults.values()))
+            raise QuorumError(round_, n_answers, self.quorum, self.in_words(faults))
         return _Exchange(
             replies,
-            tuple(faults.values()),
-            tuple(faults[g] for g in at_fault),
-            tuple(g for g in at_fault if found[g].rule == CONTRADICTION),
+            faults,
             sum(encoded_size(broadcast) for broadcast in broadcasts),
             sum(encoded_size(update) for update in replies.updates if update is not None),
             seconds,
         )
+
+    def _check_faults(self, round_: int, faults: Faults) -> None:
+        """Where faults stop a run, the first one does, unless a client is only missing."""
+        at_fault = [g for g in sorted(faults) if faults[g].rule != MISSING]
+        if self.on_fault == "stop" and at_fault:
+            raise ClientError(self.names[at_fault[0]], round_, str(faults[at_fault[0]]))
+
+    def in_words(self, faults: Faults) -> tuple[str, ...]:
+        """One sentence per client, with its name."""
+        return tuple(f"{self.names[g]}: {faults[g]}" for g in sorted(faults))
 
     def _screened(
         self,
@@ -239,13 +269,15 @@ class _Loop:
         """The answers that count, and why the others do not."""
         form = form_of(shapes)
         faults: Faults = {}
-        updates: list[Update | None] = []
+        updates: list[Update | None] = [None] * len(self.names)
+        asked = [g for g, client_id in enumerate(self.names) if client_id not in self.left_out]
         with np.errstate(over="ignore", invalid="ignore"):
-            for g, (answer, broadcast) in enumerate(zip(answers, broadcasts, strict=True)):
+            for g, answer, broadcast in zip(asked, answers, broadcasts, strict=True):
                 fault = _form_fault(answer, broadcast, form)
                 if fault is not None:
                     faults[g] = fault
-                updates.append(answer if isinstance(answer, Update) and fault is None else None)
+                elif isinstance(answer, Update):
+                    updates[g] = answer
             replies = Replies(tuple(updates))
             judged = judge(replies) if replies.values else {}
         if not judged:
@@ -269,10 +301,24 @@ class _Loop:
         state = self.algorithm.advance(self.federation, state, found.replies)
         if settling:
             state = self.algorithm.settle(self.federation, state)
-        return state, found
+        unsound = self.judge_proof(state)
+        self._check_faults(round_, unsound)
+        for client in unsound:
+            state = self.algorithm.forget(self.federation, state, client)
+        return state, replace(found, faults={**found.faults, **unsound})
+
+    def judge_proof(self, state: Any) -> Faults:
+        """Clients by whose words the certificate of a state, as it is, cannot be true."""
+        faults: Faults = {}
+        for part in self.algorithm.standing(state).parts:
+            faults = {**judge_proof(self.federation, self.rules, part), **faults}
+        return faults
 
     def evaluation(self, state: Any, point: Array, round_: int) -> tuple[Any, tuple[str, ...]]:
-        """Risk and cut of the last model; a client at fault by now is named, but undoes nothing."""
+        """Risk and cut of the last model.
+
+        Who is at fault by now is named and not heard: what was proved before stays proved.
+        """
         method, values, form = evaluation_request(self.federation, point)
         asked = [values] * self.federation.n_clients
 
@@ -283,15 +329,45 @@ class _Loop:
             found = self.exchange(round_, method, asked, form, judge)
         except (ClientError, QuorumError) as error:
             return state, (f"the last model was not evaluated: {error}",)
-        for client in found.contradicting:
-            state = self.algorithm.forget(self.federation, state, client)
-        state = self.algorithm.with_evaluation(self.federation, state, found.replies)
-        return state, found.rejected
+        rejected = {g: fault for g, fault in found.faults.items() if fault.rule != MISSING}
+        evaluated = self.algorithm.with_evaluation(self.federation, state, found.replies)
+        unsound = self.judge_proof(evaluated)
+        return (state if unsound else evaluated), self.in_words({**rejected, **unsound})
+
+    def going_on_without(self, history: Sequence[RoundRecord]) -> frozenset[str]:
+        """Clients that are left out after the newest round, those before among them.
+
+        An answer that broke a rule is not forgotten when the next one keeps it; who gave none may
+        come back.
+        """
+        if self.on_fault != "drop" or self.leave_out_after is None:
+            return self.left_out
+        faulty = Counter(name for record in history for name in record.faulty)
+        gone = {
+            name
+            for name in {*history[-1].faulty, *history[-1].absent}
+            if max(faulty[name], _rounds_in_a_row(history, name)) >= self.leave_out_after
+        }
+        return self.left_out | gone
+
+    def without(self, left_out: frozenset[str], round_: int) -> _Loop:
+        """The same run for those who remain; they must be as many as the quorum."""
+        names, n_left = self.names, len(self.names) - len(left_out)
+        if n_left < self.quorum:
+            gone = tuple(f"{name}: left out" for name in names if name in left_out)
+            raise QuorumError(round_, n_left, self.quorum, gone)
+        return replace(self, left_out=left_out, federation=self.federation.without(left_out))
+
+
+def _rounds_in_a_row(history: Sequence[RoundRecord], name: str) -> int:
+    """For how many rounds up to the newest a client has had no answer that counts."""
+    lost = (name in record.faulty or name in record.absent for record in reversed(history))
+    return sum(1 for _ in takewhile(bool, lost))
 
 
 def _form_fault(answer: Update | Failure, broadcast: Broadcast, form: Form) -> Fault | None:
     if isinstance(answer, Failure):
-        return Fault(_MISSING if answer.is_missing else "error", answer.reason)
+        return Fault(MISSING if answer.is_missing else ERROR, answer.reason)
     return check_form(answer, broadcast, form)
 
 
@@ -308,6 +384,7 @@ def run_rounds(
     quorum: int | None = None,
     deadline: float | None = None,
     on_fault: OnFault = "stop",
+    leave_out_after: int | None = 3,
     callbacks: Sequence[Callback] = (),
     checkpoint: Callable[[Snapshot], None] | None = None,
     resume: Snapshot | None = None,
@@ -330,14 +407,19 @@ def run_rounds(
     client_weights : "equal", "samples", mapping or array
         The weights alpha_g.
     quorum : int, optional
-        How many valid answers a round needs; all clients if not given. With fewer the run stops
-        with a QuorumError that names who is missing.
+        How many valid answers a round needs. With fewer the run stops with a QuorumError that names
+        who is missing. If not given all clients, or with ``on_fault="drop"`` more than half.
     deadline : float, optional
         Seconds a round may take; later answers count as missing.
     on_fault : {"stop", "drop"}
         What to do about an answer that breaks a rule or an error at a client: stop with a
         ClientError that names it, or leave that answer out of the round and write the fault into
         its record.
+    leave_out_after : int, optional
+        With ``on_fault="drop"``: after this many rounds in a row without an answer that counts, or
+        this many answers in all that broke a rule, the run goes on without the client. The weights
+        of the others are scaled to 1, and objective and certificate are theirs from then on. None
+        keeps everybody.
     callbacks : sequence of callables
         Called after each round with its record and the newest model; True stops.
     checkpoint : callable, optional
@@ -355,15 +437,23 @@ def run_rounds(
     Returns
     -------
     Result
-        The best model, its certificate, and a record a round.
+        The best model, its certificate, and one record per round.
 
     Warns
     -----
     ConvergenceWarning
         If ``tol`` is not reached within ``max_rounds``, with the gap that was.
+    LeftOutWarning
+        If the run went on without a client, with its name and since when.
     """
-    federation = Federation.checked(transport.join(), client_weights)
+    profiles = transport.join()
+    federation = Federation.checked(profiles, client_weights)
+    of_sums = bool(getattr(transport, "gives_sums", False))
+    lipschitz = 1.0 if limits is None else float(limits.loss.lipschitz)
+    check_floors(profiles, lipschitz, of_sums=of_sums)
     check_choice(on_fault, "on_fault", ("stop", "drop"))
+    if leave_out_after is not None:
+        check_count(leave_out_after, "leave_out_after")
     check_count(max_rounds, "max_rounds")
     check_non_negative(tol, "tol")
     if deadline is not None:
@@ -374,15 +464,18 @@ def run_rounds(
         federation=federation,
         method=describe(algorithm),
         run_id=run_id or (resume.run_id if resume else uuid.uuid4().hex),
-        quorum=_check_quorum(quorum, federation.n_clients),
+        quorum=_check_quorum(quorum, federation.n_clients, on_fault),
         deadline=deadline,
         on_fault=on_fault,
-        rules=Rules(_check_limits(limits, federation), getattr(transport, "gives_sums", False)),
+        leave_out_after=leave_out_after,
+        rules=Rules(_check_limits(limits, federation), of_sums),
     )
     state, history = _first_state(loop, resume)
+    if history and history[-1].left_out:
+        loop = loop.without(frozenset(history[-1].left_out), len(history))
     reason = _stop_reason(loop, state, history, max_rounds, tol) if history else None
     while reason is None:
-        state, record = _one_round(loop, state, len(history) + 1, tol)
+        loop, state, record = _one_round(loop, state, history, tol)
         history = (*history, record)
         if checkpoint is not None:
             checkpoint(
@@ -407,12 +500,20 @@ def run_rounds(
             ConvergenceWarning,
             stacklevel=stacklevel + 1,
         )
+    for client_id, round_ in result.left_out.items():
+        warnings.warn(
+            f"the run went on without {client_id!r} after round {round_}: model, objective and gap "
+            "are those of the other clients; see the faults in the history, mend the client and "
+            "train again",
+            LeftOutWarning,
+            stacklevel=stacklevel + 1,
+        )
     return result
 
 
-def _check_quorum(quorum: int | None, n_clients: int) -> int:
+def _check_quorum(quorum: int | None, n_clients: int, on_fault: OnFault) -> int:
     if quorum is None:
-        return n_clients
+        return n_clients if on_fault == "stop" else n_clients // 2 + 1
     if isinstance(quorum, bool) or not isinstance(quorum, int) or not 1 <= quorum <= n_clients:
         raise InvalidInputError(
             "quorum", f"must be a whole number from 1 to {n_clients}", f"it is {quorum!r}"
@@ -452,24 +553,48 @@ def _first_state(loop: _Loop, resume: Snapshot | None) -> tuple[Any, tuple[Round
     return resume.state, resume.history
 
 
-def _one_round(loop: _Loop, state: Any, round_: int, tol: float) -> tuple[Any, RoundRecord]:
-    start = time.perf_counter()
+def _one_round(
+    loop: _Loop, state: Any, history: Sequence[RoundRecord], tol: float
+) -> tuple[_Loop, Any, RoundRecord]:
+    """The run after one more round, and its record; who is left out by it does not count in it."""
+    start, round_ = time.perf_counter(), len(history) + 1
     state, found = loop.round(state, round_, tol > 0.0 and _is_settling_round(round_))
+    record = RoundRecord(
+        round=round_,
+        objective=np.inf,
+        lower_bound=0.0,
+        gap=np.inf,
+        n_answers=len(found.replies.values),
+        faults=loop.in_words(found.faults),
+        bytes_down=found.bytes_down,
+        bytes_up=found.bytes_up,
+        seconds=0.0,
+        server_seconds=0.0,
+        faulty=tuple(loop.names[g] for g, f in sorted(found.faults.items()) if f.breaks_a_rule),
+        absent=tuple(loop.names[g] for g, f in sorted(found.faults.items()) if not f.breaks_a_rule),
+    )
+    left_out = loop.going_on_without((*history, record))
+    gone = [g for g, name in enumerate(loop.names) if name in left_out - loop.left_out]
+    if gone:
+        loop = loop.without(left_out, round_)
+        for client in gone:
+            state = loop.algorithm.forget(loop.federation, state, client)
     seconds = time.perf_counter() - start
     standing = loop.algorithm.standing(state)
     _check_standing(standing)
-    return state, RoundRecord(
-        round=round_,
-        objective=standing.objective,
-        lower_bound=standing.lower_bound,
-        gap=standing.gap,
-        n_answers=sum(update is not None for update in found.replies.updates),
-        faults=found.faults,
-        bytes_down=found.bytes_down,
-        bytes_up=found.bytes_up,
-        seconds=seconds,
-        server_seconds=seconds - found.seconds,
-        residuals=loop.algorithm.residuals(state),
+    return (
+        loop,
+        state,
+        replace(
+            record,
+            objective=standing.objective,
+            lower_bound=standing.lower_bound,
+            gap=standing.gap,
+            seconds=seconds,
+            server_seconds=seconds - found.seconds,
+            residuals=loop.algorithm.residuals(state),
+            left_out=tuple(name for name in loop.names if name in left_out),
+        ),
     )
 
 
@@ -498,7 +623,21 @@ def _stop_reason(
         return Stop.TOL
     if loop.algorithm.is_settled(state):
         return Stop.SETTLED
+    if _is_stalled(history, loop.algorithm.patience):
+        return Stop.STALLED
     return Stop.MAX_ROUNDS if len(history) >= max_rounds else None
+
+
+def _is_stalled(history: Sequence[RoundRecord], patience: int | None) -> bool:
+    """Whether nothing has changed for as many rounds as the method needs at most to get on."""
+    if patience is None or len(history) <= patience:
+        return False
+    last = history[-1]
+    return all(
+        (record.objective, record.lower_bound, record.left_out)
+        == (last.objective, last.lower_bound, last.left_out)
+        for record in history[-patience - 1 :]
+    )
 
 
 def _finish(loop: _Loop, state: Any, history: tuple[RoundRecord, ...], reason: Stop) -> Result:
@@ -509,7 +648,9 @@ def _finish(loop: _Loop, state: Any, history: tuple[RoundRecord, ...], reason: S
         state, faults = loop.evaluation(state, pending, len(history) + 1)
         last = replace(history[-1], faults=(*history[-1].faults, *faults))
         history = (*history[:-1], last)
-    state = algorithm.settle(loop.federation, state)
+    settled = algorithm.settle(loop.federation, state)
+    if not loop.judge_proof(settled):
+        state = settled
     standing = algorithm.standing(state)
     _check_standing(standing)
     if not np.isfinite(standing.objective):
@@ -529,4 +670,14 @@ def _finish(loop: _Loop, state: Any, history: tuple[RoundRecord, ...], reason: S
         federation=loop.federation,
         run_id=loop.run_id,
         standing=standing,
+        left_out=_left_out_since(history),
     )
+
+
+def _left_out_since(history: Sequence[RoundRecord]) -> dict[str, int]:
+    """Who is left out, and after which round."""
+    since: dict[str, int] = {}
+    for record in history:
+        for name in record.left_out:
+            since.setdefault(name, record.round)
+    return since

@@ -2,10 +2,12 @@
 
 Form     client, run, round, names, dtype, shape, finite numbers
 Rules    what follows from the profile, from agreed limits on features, and from the client's own
-         words: a cut above a risk that the same client claims is wrong, now or in a later round
+         words: rows that give a cut have a least risk at every model, and a smaller one that the
+         same client claims is wrong, now or in a later round
+Proof    the same for what a certificate rests on: each client's risk at the best model and its
+         mixture of cuts. If they pass, some legal data at that client make the certificate true
 
-What passes is what a client with some legal data could have sent, up to rounding. A fault is one
-client's: the others' answers count.
+A fault is one client's: the others' answers count.
 """
 
 from __future__ import annotations
@@ -19,37 +21,37 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from fdrsvm.federated._kernels import rules
-from fdrsvm.federated._kernels.rules import Bounds
-from fdrsvm.federated.certificate import Evidence
+from fdrsvm.federated._kernels import rules as kernels
+from fdrsvm.federated._kernels.rules import Plain
+from fdrsvm.federated.certificate import Evidence, Standing
 from fdrsvm.federated.federation import Federation
 from fdrsvm.federated.limits import Limits
 from fdrsvm.federated.messages import Broadcast, Shape, Update, Values
 from fdrsvm.maths.arrays import Array
-from fdrsvm.maths.losses import LOSSES
 from fdrsvm.maths.norms import NORM_CODES
 
 CONTRADICTION = "contradiction"
+MISSING, ERROR = "missing", "error"  # no answer: late or gone, or an error at the client
 
-# Up to which two ways to compute one number agree, relative to what they are summed up from.
-ROUNDING = 1e-6
+ROUNDING = kernels.ROUNDING
 _FLOAT64 = np.dtype(np.float64)
 _NEVER_NEGATIVE = ("norm_weights", "squares")
 _RULES: dict[int, tuple[str, str]] = {
-    rules.NORM_WEIGHT: ("norm weight", "a cut's norm_weights entry exceeds epsilon L"),
-    rules.CONSTANT_HIGH: ("constant", "a cut's constant exceeds the loss of the model 0"),
-    rules.CONSTANT_LOW: ("constant", "a cut's constant is negative"),
-    rules.SLOPE: ("slope", "a cut's slope exceeds what the limits on features allow"),
-    rules.RISK_LOW: ("risk", "a risk is below epsilon L ||w||_*"),
-    rules.RISK_HIGH: ("risk", "a risk exceeds what the limits on features allow"),
-    rules.ABOVE: ("cut", "a cut lies above a risk of the same answer"),
-    rules.APART: ("cut", "a cut does not touch the risk where it was made"),
-    rules.VECTOR: ("vector", "the vector does not follow from the cut"),
-    rules.INTERCEPT: ("vector", "the vector's intercept does not follow from the cut"),
-    rules.SQUARES: ("squares", "a square is not that of its vector"),
-    rules.CONTRADICTING: (
+    kernels.NORM_WEIGHT: ("norm weight", "a cut's norm_weights entry exceeds epsilon L"),
+    kernels.CONSTANT_HIGH: ("constant", "a cut's constant exceeds the loss of the model 0"),
+    kernels.CONSTANT_LOW: ("constant", "a cut's constant is negative"),
+    kernels.SLOPE: ("slope", "a cut's slope exceeds what rows of its mass within the limits give"),
+    kernels.RISK_LOW: ("risk", "a risk is below that of any rows within the limits"),
+    kernels.RISK_HIGH: ("risk", "a risk exceeds what the limits on features allow"),
+    kernels.ABOVE: ("cut", "a cut, or rows that give it, lies above a risk of the same answer"),
+    kernels.APART: ("cut", "a cut does not touch the risk where it was made"),
+    kernels.VECTOR: ("vector", "the vector does not follow from the cut"),
+    kernels.INTERCEPT: ("vector", "the vector's intercept does not follow from the cut"),
+    kernels.SQUARES: ("squares", "a square is not that of its vector"),
+    kernels.CONTRADICTING: (
         CONTRADICTION,
-        "a cut of one round lies above its risk in another: wrong answers, or data that changed",
+        "a cut of one round, or rows that give it, lies above its risk in another: wrong answers, "
+        "or data that changed",
     ),
 }
 
@@ -62,6 +64,11 @@ class Fault:
     text: str
     value: float | None = None
     limit: float | None = None
+
+    @property
+    def breaks_a_rule(self) -> bool:
+        """Whether there was an answer, and it could not be right."""
+        return self.rule not in (MISSING, ERROR)
 
     def __str__(self) -> str:
         if self.value is None or self.limit is None:
@@ -78,32 +85,50 @@ class Rules:
     """What answers are held against besides their form.
 
     ``of_sums`` says that updates are weighted sums over clients, as secure aggregation gives them:
-    rules that sums do not keep are left out then.
+    rules that sums do not keep are left out then. ``of_masses`` says that a hinge cut's constant is
+    the mass of its rows; FedDRO's tilted means are lower.
     """
 
     limits: Limits | None = None
     of_sums: bool = False
+    of_masses: bool = True
 
     @cached_property
-    def below(self) -> Bounds:
+    def below(self) -> Plain:
         """For cuts that lie below the risks and need not touch them."""
         return self._bounds(touches=False)
 
     @cached_property
-    def touching(self) -> Bounds:
+    def touching(self) -> Plain:
         """For cuts that were made at the points where the risks are."""
         limits = self.limits
         exact = limits is not None and limits.worst_case == "exact" and limits.blur == 0
         return self._bounds(touches=exact and not self.of_sums)
 
-    def _bounds(self, *, touches: bool) -> Bounds:
+    def _bounds(self, *, touches: bool) -> Plain:
+        """The entries of the kernels' Bounds."""
         limits = self.limits
         if limits is None:
-            return Bounds(-np.inf, np.inf, np.empty(0), False, touches, ROUNDING)
-        lowest = 0.0 if type(limits.loss) in map(type, LOSSES.values()) else -np.inf
-        return Bounds(
-            lowest, limits.loss_at_zero, limits.slopes, limits.are_finite, touches, ROUNDING
+            return -np.inf, np.inf, np.empty(0), False, False, touches, 0.0
+        return (
+            0.0 if limits.is_known_loss else -np.inf,
+            limits.loss_at_zero,
+            limits.slopes,
+            limits.are_finite,
+            limits.is_hinge and self.of_masses,
+            touches,
+            limits.resolution,
         )
+
+    def others(self, points: Array) -> Array:
+        """Least loss and steepness at each point, where the kernels cannot know the loss."""
+        limits = self.limits
+        if limits is not None and limits.is_hinge and self.of_masses:
+            return np.empty((len(points), 0))
+        if limits is None or not (limits.is_known_loss and limits.are_finite and self.of_masses):
+            return np.tile([0.0, np.inf], (len(points), 1))
+        scores = map(limits.score_ceiling, points)
+        return np.array([[limits.least_loss(s), limits.steepness(s)] for s in scores])
 
 
 class Form(NamedTuple):
@@ -177,7 +202,7 @@ class Answers(NamedTuple):
     """The risks and cuts of those who answered, one client after the other."""
 
     clients: Indices
-    risks: Array  # one row a client, one column a point
+    risks: Array  # one row per client, one column per point
     counts: tuple[int, ...]  # how many cuts each client sent
     constants: Array
     slopes: Array
@@ -214,24 +239,26 @@ def answers_of(values_by_client: Mapping[int, Values]) -> Answers:
 
 def judge_answers(
     federation: Federation,
-    bounds: Bounds,
+    rules: Rules,
     points: Array,
     answers: Answers,
     *,
+    touching: bool = True,
     penalties: Array | None = None,
 ) -> Faults:
     """Rules on risks and cuts at ``points``, client by client.
 
-    With ``penalties`` the risks are those of the baselines: a mean loss plus the penalty times
-    ||w||^2, and the cuts are of the loss.
+    With ``touching`` the first cuts were made at the points. With ``penalties`` the risks are those
+    of the baselines: a mean loss plus the penalty times ||w||^2, and the cuts are of the loss.
     """
     P, clients = federation.n_features, answers.clients
     risks, floors = answers.risks, federation.floors[clients]
     if penalties is not None:
         squares = np.einsum("ij,ij->i", points[:, :P], points[:, :P])
         risks, floors = risks - np.outer(penalties[clients], squares), np.zeros(clients.size)
-    found = rules.judge_answers(
+    found = kernels.judge_answers(
         points,
+        rules.others(points),
         NORM_CODES[federation.norm],
         P,
         risks,
@@ -241,17 +268,18 @@ def judge_answers(
         answers.slopes,
         answers.norm_weights,
         floors,
-        bounds[:],  # a plain tuple
+        rules.touching if touching else rules.below,
     )
     return faults_of(clients, found)
 
 
 def judge_past(
-    federation: Federation, bounds: Bounds, points: Array, risks: Array, known: Known
+    federation: Federation, rules: Rules, points: Array, risks: Array, known: Known
 ) -> Faults:
-    """Clients with a cut above a risk of their own: one row a client, nan where not known."""
-    found = rules.contradictions(
+    """Clients with a cut that contradicts a risk of their own; a nan is a risk not known."""
+    found = kernels.contradictions(
         points,
+        rules.others(points),
         NORM_CODES[federation.norm],
         federation.n_features,
         risks,
@@ -259,18 +287,25 @@ def judge_past(
         known.constants,
         known.slopes,
         known.norm_weights,
-        bounds[:],  # a plain tuple
+        rules.below,
     )
     return faults_of(np.arange(federation.n_clients), found)
 
 
 def judge_round(
-    federation: Federation, bounds: Bounds, evidence: Evidence, point: Array, answers: Answers
+    federation: Federation,
+    rules: Rules,
+    evidence: Evidence,
+    point: Array,
+    answers: Answers,
+    *,
+    touching: bool = True,
 ) -> Faults:
     """One risk and one cut of each client, also against all that ``evidence`` holds of it."""
-    found = rules.judge_round(
-        point,
-        evidence.standing.model,
+    points = np.array([point, evidence.standing.model])
+    found = kernels.judge_round(
+        points,
+        rules.others(points),
         evidence.standing.risks,
         NORM_CODES[federation.norm],
         federation.n_features,
@@ -283,13 +318,27 @@ def judge_round(
         evidence.constants,
         evidence.slopes,
         evidence.norm_weights,
-        bounds[:],  # a plain tuple
+        rules.touching if touching else rules.below,
     )
     return faults_of(answers.clients, found)
 
 
+def judge_proof(federation: Federation, rules: Rules, standing: Standing) -> Faults:
+    """Clients whose part of a certificate contradicts itself; none if all of it is legal.
+
+    Sums over clients have no parts to tell apart.
+    """
+    proof = standing.proof
+    if rules.of_sums or not standing.objective < np.inf:
+        return {}
+    everyone = np.arange(federation.n_clients)
+    known = Known(everyone, proof.constants, proof.slopes, proof.norm_weights)
+    counted = np.where(federation.alphas > 0.0, standing.risks, np.nan)
+    return judge_past(federation, rules, standing.model[None], counted[:, None], known)
+
+
 def faults_of(clients: Indices, found: Array) -> Faults:
-    """In words what the kernels found: rule, value and limit, one row a client."""
+    """In words what the kernels found: rule, value and limit, one row per client."""
     if not found[:, 0].any():
         return {}
     return {

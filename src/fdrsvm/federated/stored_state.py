@@ -23,6 +23,7 @@ Stored = dict[str, npt.NDArray[Any]]
 State = TypeVar("State")
 
 _RESIDUAL = "residual "
+TEXTS = ("faults", "faulty", "absent", "left_out")  # of a record: kept in a header
 _COLUMNS: dict[str, type] = {
     "round": int,
     "objective": float,
@@ -85,7 +86,7 @@ def _states_from_arrays(
 
 
 def history_to_arrays(history: Sequence[RoundRecord]) -> Stored:
-    """One array a column."""
+    """One array per column."""
     stored: Stored = {
         name: np.array([getattr(record, name) for record in history], dtype=kind)
         for name, kind in _COLUMNS.items()
@@ -96,19 +97,23 @@ def history_to_arrays(history: Sequence[RoundRecord]) -> Stored:
     return stored
 
 
+def history_texts(history: Sequence[RoundRecord]) -> dict[str, Any]:
+    """What of a history is text: one list per round."""
+    return {name: [getattr(record, name) for record in history] for name in TEXTS}
+
+
 def history_from_arrays(
-    stored: Mapping[str, Any], faults: Sequence[Sequence[str]]
+    stored: Mapping[str, Any], texts: Mapping[str, Sequence[Sequence[str]]]
 ) -> tuple[RoundRecord, ...]:
-    """The records, with the faults of each round, which are text."""
+    """The records, from ``history_to_arrays`` and ``history_texts``."""
     names = [name for name in stored if name.startswith(_RESIDUAL)]
-    return tuple(
-        RoundRecord(
-            **{name: stored[name][k].item() for name in _COLUMNS},
-            faults=tuple(str(fault) for fault in faults[k]),
-            residuals={name.removeprefix(_RESIDUAL): stored[name][k].item() for name in names},
-        )
-        for k in range(len(faults))
-    )
+    records = []
+    for k in range(len(texts[TEXTS[0]])):
+        columns: dict[str, Any] = {name: stored[name][k].item() for name in _COLUMNS}
+        columns |= {name: tuple(str(text) for text in texts[name][k]) for name in TEXTS}
+        residuals = {name.removeprefix(_RESIDUAL): stored[name][k].item() for name in names}
+        records.append(RoundRecord(**columns, residuals=residuals))
+    return tuple(records)
 
 
 def memory_to_arrays(memory: Memory) -> tuple[dict[str, Any], Stored]:

@@ -53,7 +53,7 @@ def model_bound(model: CutModel, shares: Array, radius: float = np.inf) -> Model
     excess = _excess(model, shares, weights)
     value, reach, theta = mixture_bound(constant, excess, model.floor, radius)
     shares = theta * shares
-    return ModelBound(value, reach, shares, _slope_by_client(model, shares))
+    return ModelBound(value, reach, shares, slope_by_client(model, shares))
 
 
 def mixture_bound(
@@ -106,7 +106,8 @@ def _norm_weight(model: CutModel, shares: Array, weights: Array) -> float:
     return float(weights @ model.norm_weights + (model.alphas * left) @ model.floors)
 
 
-def _slope_by_client(model: CutModel, shares: Array) -> Array:
+def slope_by_client(model: CutModel, shares: Array) -> Array:
+    """sum_k pi_gk v_gk, one row per client."""
     slopes, starts = np.zeros((model.n_clients, model.width)), model.starts
     present = np.flatnonzero(np.diff(starts))
     if present.size:  # reduceat would misread a client without cuts

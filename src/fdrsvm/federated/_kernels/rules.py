@@ -1,6 +1,11 @@
 """The rules of [limits] on the answers of one round, all clients in one pass.
 
 A client's own risks are rows, its cuts lie one after the other; nothing is checked but the numbers.
+
+Cut      mass rule: a hinge cut with constant A is made of rows of mass A, so |v_j| <= R_j A
+Risk     between what the best and the worst rows within the limits would give
+Both     rows that give the cut have at least a certain loss at every model, ``_needed``; a risk
+         of the same client below it is wrong, in the same answer or in another round
 """
 
 from __future__ import annotations
@@ -17,6 +22,11 @@ from fdrsvm.maths.norms import L1, LINF, dual_norm_of
 KEPT, NORM_WEIGHT, CONSTANT_HIGH, CONSTANT_LOW, SLOPE, RISK_LOW, RISK_HIGH, ABOVE, APART = range(9)
 VECTOR, INTERCEPT, SQUARES, CONTRADICTING = range(9, 13)
 
+# Two ways to compute one number agree to ROUNDING of the numbers in the answer; what cancels on
+# the way, rows of size up to R, adds at most TINY of the scores they can have. See [slack].
+ROUNDING, TINY = 1e-9, 1e-12
+_SQUARES = 1e-6  # squares only steer when ADMM stops
+
 
 class Bounds(NamedTuple):
     """What numbers are held against; infinite where nothing is agreed."""
@@ -25,89 +35,168 @@ class Bounds(NamedTuple):
     highest_constant: float  # the loss of a margin of 0
     slopes: Array  # L R_j, and L for an intercept
     has_slopes: bool  # whether these are finite
+    is_hinge: bool
     touches: bool  # whether the first cuts must equal the risks
-    rounding: float
+    grid: float  # risks are rounded up to it, constants down
 
 
 # A named tuple costs some ten microseconds on its way into compiled code, a plain one hardly any.
-Plain: TypeAlias = "tuple[float, float, Array, bool, bool, float]"
+Plain: TypeAlias = "tuple[float, float, Array, bool, bool, bool, float]"
+
+
+class Place(NamedTuple):
+    """A model, and what the limits alone say of it."""
+
+    point: Array
+    size: float  # ||w||_*
+    score: float  # L (sum_j R_j |w_j| + |b|), or 0 if nothing is agreed
+    least: float  # no row has a smaller loss
+    steepness: float  # largest slope over constant of a tangent made here
 
 
 @compiled
-def _score(point: Array, bounds: Bounds) -> float:
-    """L (sum_j R_j |w_j| + |b|), or 0 if nothing is agreed."""
-    score = 0.0
+def _place(point: Array, norm: int, n_features: int, bounds: Bounds, other: Array) -> Place:
+    """``other`` is empty for the hinge, else (least loss, steepness) at this point."""
+    size, score = dual_norm_of(point[:n_features], norm), 0.0
     if bounds.has_slopes:
         for j in range(point.size):
             score += bounds.slopes[j] * abs(point[j])
-    return score
+    if not bounds.is_hinge:
+        return Place(point, size, score, other[0], other[1])
+    return Place(point, size, score, max(0.0, 1.0 - score) if bounds.has_slopes else 0.0, 1.0)
 
 
 @compiled
-def _value(
-    constant: float, slope: Array, norm_weight: float, point: Array, size: float
-) -> tuple[float, float]:
-    """A cut at a point, and the size of what it is summed up from."""
-    value, scale = constant + norm_weight * size, abs(constant) + norm_weight * size
-    for j in range(point.size):
-        term = slope[j] * point[j]
+def _value(constant: float, slope: Array, norm_weight: float, place: Place) -> tuple[float, float]:
+    """A cut at a place, and the size of what it is summed up from."""
+    value, scale = constant + norm_weight * place.size, abs(constant) + norm_weight * place.size
+    for j in range(place.point.size):
+        term = slope[j] * place.point[j]
         value += term
         scale += abs(term)
     return value, scale
 
 
 @compiled
+def _by_label(constant: float, slope: Array, place: Place, n_features: int, limits: Array) -> float:
+    """The least hinge of the rows that a cut with an intercept is made of, each label apart.
+
+    Rows of label +1 have the mass (A - v_b)/2, those of -1 the rest, and sums q of z = y x over
+    them add up to -v. How large can w.q be for either label, within the limits?
+    """
+    b, v_b = place.point[n_features], slope[n_features]
+    up, down = max(0.5 * (constant - v_b), 0.0), max(0.5 * (constant + v_b), 0.0)
+    highest, lowest, total = 0.0, 0.0, 0.0
+    for j in range(n_features):
+        w, v, limit = place.point[j], slope[j], limits[j]
+        low = max(-up * limit, -v - down * limit)
+        high = max(min(up * limit, -v + down * limit), low)
+        highest += max(w * low, w * high)
+        lowest += min(w * low, w * high)
+        total -= w * v
+    return float(max(up * (1.0 - b) - highest, down * (1.0 + b) - (total - lowest)))
+
+
+@compiled
+def _needed(
+    constant: float,
+    slope: Array,
+    norm_weight: float,
+    place: Place,
+    n_features: int,
+    bounds: Bounds,
+) -> tuple[float, float]:
+    """Below this no risk at ``place`` is, if the cut is true; and the scale of its rounding."""
+    value, scale = _value(constant, slope, norm_weight, place)
+    slack = ROUNDING * scale + TINY * (1.0 + place.score)
+    if not (bounds.is_hinge and bounds.has_slopes):
+        return value, slack
+    moved = norm_weight * place.size
+    of_rows = max(value - moved, 0.0)
+    if slope.size > n_features and bounds.grid == 0.0:
+        of_rows = max(of_rows, _by_label(constant, slope, place, n_features, bounds.slopes))
+    # What is not in the cut are rows too.
+    return moved + of_rows + max(1.0 - constant - bounds.grid, 0.0) * place.least, slack
+
+
+@compiled
+def _judged_cut(
+    constant: float,
+    slope: Array,
+    norm_weight: float,
+    floor: float,
+    rate: float,
+    error: float,
+    bounds: Bounds,
+) -> tuple[int, float, float]:
+    """The first rule that a cut breaks by itself; ``rate`` is the steepness where it was made."""
+    if not norm_weight <= floor * (1.0 + ROUNDING):
+        return NORM_WEIGHT, norm_weight, floor
+    if not constant <= bounds.highest_constant * (1.0 + ROUNDING):
+        return CONSTANT_HIGH, constant, bounds.highest_constant
+    if not constant >= bounds.lowest_constant - error:
+        return CONSTANT_LOW, constant, bounds.lowest_constant
+    mass = rate * (max(constant, 0.0) * (1.0 + ROUNDING) + error + bounds.grid)
+    for j in range(bounds.slopes.size and slope.size):
+        limit = bounds.slopes[j] * min(1.0 + ROUNDING, mass)
+        # No limit on a feature is no limit on its slope, whatever the mass.
+        if bounds.slopes[j] < np.inf and not abs(slope[j]) <= limit:
+            return SLOPE, abs(slope[j]), limit
+    return KEPT, 0.0, 0.0
+
+
+@compiled
 def _judged(
-    points: Array,
-    sizes: Array,
-    scores: Array,
+    places: list[Place],
     risks: Array,
     scales: Array,
     constants: Array,
     slopes: Array,
     norm_weights: Array,
     floor: float,
+    n_features: int,
     bounds: Bounds,
 ) -> tuple[int, float, float]:
     """The first rule that one client's answer breaks, with value and limit."""
-    rounding, n_points = bounds.rounding, points.shape[0]
-    reach = 1.0
+    n_points = risks.size
+    reach = 0.0
     for i in range(n_points):
-        reach = max(reach, 1.0 + scores[i] + abs(scales[i]))
+        reach = max(reach, places[i].score + abs(scales[i]))
     for k in range(constants.size):
-        if not norm_weights[k] <= floor * (1.0 + rounding):
-            return NORM_WEIGHT, norm_weights[k], floor
-        if not constants[k] <= bounds.highest_constant * (1.0 + rounding):
-            return CONSTANT_HIGH, constants[k], bounds.highest_constant
-        if not constants[k] >= bounds.lowest_constant - rounding * reach:
-            return CONSTANT_LOW, constants[k], bounds.lowest_constant
-        if bounds.has_slopes:
-            for j in range(slopes.shape[1]):
-                limit = bounds.slopes[j]
-                if not abs(slopes[k, j]) <= limit * (1.0 + rounding):
-                    return SLOPE, abs(slopes[k, j]), limit
+        rate = 1.0 if bounds.is_hinge else np.inf
+        if k < n_points:
+            rate = places[k].steepness
+        error = TINY * (1.0 + reach) if bounds.is_hinge else ROUNDING * (1.0 + reach)
+        broken = _judged_cut(constants[k], slopes[k], norm_weights[k], floor, rate, error, bounds)
+        if broken[0] != KEPT:
+            return broken
     for i in range(n_points):
-        lowest = floor * sizes[i]
-        slack = rounding * (1.0 + lowest + scores[i] + abs(scales[i]))
+        place, lowest = places[i], floor * places[i].size + places[i].least
+        slack = ROUNDING * (lowest + abs(scales[i])) + TINY * (1.0 + place.score)
         if not risks[i] >= lowest - slack:
             return RISK_LOW, risks[i], lowest
-        highest = bounds.highest_constant + scores[i] + lowest
+        highest = bounds.highest_constant + place.score + floor * place.size + bounds.grid
         if bounds.has_slopes and not risks[i] <= highest + slack:
             return RISK_HIGH, risks[i], highest
     for k in range(constants.size):
         for i in range(n_points):
-            value, scale = _value(constants[k], slopes[k], norm_weights[k], points[i], sizes[i])
-            slack = rounding * (1.0 + abs(scales[i]) + scale + scores[i])
+            value, slack = _needed(
+                constants[k], slopes[k], norm_weights[k], places[i], n_features, bounds
+            )
+            slack += ROUNDING * abs(scales[i])
             if not value <= risks[i] + slack:
                 return ABOVE, value, risks[i]
-            if bounds.touches and k == i and not value >= risks[i] - slack:
-                return APART, value, risks[i]
+            if bounds.touches and k == i:
+                value, _ = _value(constants[k], slopes[k], norm_weights[k], places[i])
+                if not value >= risks[i] - slack - 2.0 * bounds.grid:
+                    return APART, value, risks[i]
     return KEPT, 0.0, 0.0
 
 
 @compiled
 def judge_answers(
     points: Array,
+    others: Array,
     norm: int,
     n_features: int,
     risks: Array,
@@ -122,28 +211,26 @@ def judge_answers(
     """For each client (a row of ``risks``) the first rule broken, a value and its limit.
 
     The g-th has ``counts[g]`` cuts, those at the points first. ``scales`` are the numbers that
-    ``risks`` are differences of, or the risks themselves.
+    ``risks`` are differences of, or the risks themselves. ``others`` are rows for ``_place``.
     """
     bounds = Bounds(*limits)
     found = np.zeros((risks.shape[0], 3))
-    scores, sizes = np.empty(points.shape[0]), np.empty(points.shape[0])
-    for i in range(points.shape[0]):
-        scores[i] = _score(points[i], bounds)
-        sizes[i] = dual_norm_of(points[i, :n_features], norm)
+    places = [
+        _place(points[i], norm, n_features, bounds, others[i]) for i in range(points.shape[0])
+    ]
     end = 0
     for g in range(risks.shape[0]):
         own = slice(end, end + counts[g])
         end += counts[g]
         found[g, 0], found[g, 1], found[g, 2] = _judged(
-            points,
-            sizes,
-            scores,
+            places,
             risks[g],
             scales[g],
             constants[own],
             slopes[own],
             norm_weights[own],
             floors[g],
+            n_features,
             bounds,
         )
     return found
@@ -154,17 +241,16 @@ def _contradicts(
     constant: float,
     slope: Array,
     norm_weight: float,
-    point: Array,
-    size: float,
-    score: float,
+    place: Place,
     risk: float,
-    rounding: float,
+    n_features: int,
+    bounds: Bounds,
 ) -> tuple[int, float, float]:
-    """Whether a cut lies above a risk at a point; a nan is one that was not given."""
+    """Whether a cut cannot be true where a risk is; a nan is one that was not given."""
     if np.isnan(risk) or np.isnan(constant):
         return KEPT, 0.0, 0.0
-    value, scale = _value(constant, slope, norm_weight, point, size)
-    if value <= risk + rounding * (1.0 + abs(risk) + scale + score):
+    value, slack = _needed(constant, slope, norm_weight, place, n_features, bounds)
+    if value <= risk + slack + ROUNDING * abs(risk):
         return KEPT, 0.0, 0.0
     return CONTRADICTING, value, risk
 
@@ -172,6 +258,7 @@ def _contradicts(
 @compiled
 def contradictions(
     points: Array,
+    others: Array,
     norm: int,
     n_features: int,
     risks: Array,
@@ -181,35 +268,33 @@ def contradictions(
     norm_weights: Array,
     limits: Plain,
 ) -> Array:
-    """For each client (a row of ``risks``) whether one of its cuts lies above one of its risks.
+    """For each client (a row of ``risks``) whether one of its cuts contradicts one of its risks.
 
     The k-th cut is of client ``owners[k]``.
     """
     bounds = Bounds(*limits)
     found = np.zeros((risks.shape[0], 3))
     for i in range(points.shape[0]):
-        score = _score(points[i], bounds)
-        size = dual_norm_of(points[i, :n_features], norm)
+        place = _place(points[i], norm, n_features, bounds, others[i])
         for k in range(constants.size):
-            g, at = owners[k], points[i]
+            g = owners[k]
             if found[g, 0] == KEPT:
                 found[g, 0], found[g, 1], found[g, 2] = _contradicts(
                     constants[k],
                     slopes[k],
                     norm_weights[k],
-                    at,
-                    size,
-                    score,
+                    place,
                     risks[g, i],
-                    bounds.rounding,
+                    n_features,
+                    bounds,
                 )
     return found
 
 
 @compiled
 def judge_round(
-    point: Array,
-    best: Array,
+    points: Array,
+    others: Array,
     best_risks: Array,
     norm: int,
     n_features: int,
@@ -224,59 +309,60 @@ def judge_round(
     past_norm_weights: Array,
     limits: Plain,
 ) -> Array:
-    """One risk and one cut a client: ``judge_answers``, and ``contradictions`` with the past.
+    """One risk and one cut per client: ``judge_answers``, and ``contradictions`` with the past.
 
-    The past's first axis is rounds, its second clients. ``best`` is a model with known risks.
+    ``points`` are the model that was asked about and the best one, whose risks are known. The
+    past's first axis is rounds, its second clients.
     """
     bounds = Bounds(*limits)
-    rounding = bounds.rounding
-    counts = np.ones(clients.size, np.int64)
+    place = _place(points[0], norm, n_features, bounds, others[0])
+    best = _place(points[1], norm, n_features, bounds, others[1])
     rows = risks.reshape(-1, 1)
     found = judge_answers(
-        point.reshape(1, -1),
+        points[:1],
+        others[:1],
         norm,
         n_features,
         rows,
         rows,
-        counts,
+        np.ones(clients.size, np.int64),
         constants,
         slopes,
         norm_weights,
         floors[clients],
         limits,
     )
-    size, best_size = dual_norm_of(point[:n_features], norm), dual_norm_of(best[:n_features], norm)
-    score, best_score = _score(point, bounds), _score(best, bounds)
     for k in range(clients.size):
-        g = clients[k]
         if found[k, 0] == KEPT:
             found[k, 0], found[k, 1], found[k, 2] = _contradicts(
                 constants[k],
                 slopes[k],
                 norm_weights[k],
                 best,
-                best_size,
-                best_score,
-                best_risks[g],
-                rounding,
+                best_risks[clients[k]],
+                n_features,
+                bounds,
             )
-    # One product for all of the past; what is summed up again is what looks suspicious.
-    n_clients, width = past_constants.shape[1], point.size
-    falls = np.dot(past_slopes.reshape(-1, width), point)
+    # One product for all of the past; what is summed up again is what looks suspicious. The
+    # labels of old cuts are not told apart: of those that prove a bound the certificate's own
+    # check does it.
+    n_clients, width = past_constants.shape[1], place.point.size
+    falls = np.dot(past_slopes.reshape(-1, width), place.point)
     for k in range(clients.size):
         g = clients[k]
         for t in range(past_constants.shape[0]):
-            value = past_constants[t, g] + falls[t * n_clients + g] + past_norm_weights[t, g] * size
+            constant, moved = past_constants[t, g], past_norm_weights[t, g] * place.size
+            value = moved + max(constant + falls[t * n_clients + g], 0.0)
+            value += max(1.0 - constant, 0.0) * place.least
             if not value <= risks[k] and found[k, 0] == KEPT:
                 found[k, 0], found[k, 1], found[k, 2] = _contradicts(
-                    past_constants[t, g],
+                    constant,
                     past_slopes[t, g],
                     past_norm_weights[t, g],
-                    point,
-                    size,
-                    score,
+                    place,
                     risks[k],
-                    rounding,
+                    n_features,
+                    bounds,
                 )
     return found
 
@@ -312,7 +398,6 @@ def _judged_solve(
     previous: Array,
     slope: Array,
     norm_weight: float,
-    rounding: float,
 ) -> tuple[int, float, float]:
     """The first rule of [limits] on ADMM that one client's answer breaks."""
     w, rho, P = solve.w, solve.rho, solve.n_features
@@ -333,7 +418,7 @@ def _judged_solve(
     theta = rho + 2.0 * solve.tau
     gap = solve.gap * (1.0 + 0.5 * rho * centre) / (1.0 - solve.gap)
     spread = np.sqrt(P) if solve.norm == L1 else 1.0
-    error = 1e-3 * rounding * (theta * np.sqrt(scale) / solve.relaxation + steepest)
+    error = ROUNDING * (theta * np.sqrt(scale) / solve.relaxation + steepest)
     if solve.norm not in (L1, LINF):
         length = np.sqrt(length)
     limit = norm_weight + spread * (np.sqrt(2.0 * theta * gap) + error)
@@ -344,7 +429,7 @@ def _judged_solve(
         return INTERCEPT, abs(pull), limit
     found = (moved, local, dual)
     for k in range(3):
-        slack = rounding * (found[k] + rounding * scale / solve.relaxation**2)
+        slack = _SQUARES * (found[k] + _SQUARES * scale / solve.relaxation**2)
         # Of the first one nothing is known after an answer that was lost.
         if not (abs(squares[k] - found[k]) <= slack or (k == 0 and np.isnan(moved))):
             return SQUARES, squares[k], found[k]
@@ -360,7 +445,6 @@ def judge_solves(
     previous: Array,
     slopes: Array,
     norm_weights: Array,
-    rounding: float,
 ) -> Array:
     """For each client (a row) the first rule broken, a value and its limit.
 
@@ -378,6 +462,5 @@ def judge_solves(
             previous[g],
             slopes[g],
             norm_weights[g],
-            rounding,
         )
     return found

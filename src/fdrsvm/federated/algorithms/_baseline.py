@@ -8,7 +8,7 @@ is, and ``standing`` holds the best of those that were.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TypeVar
+from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 
@@ -43,6 +43,13 @@ State = TypeVar("State", bound=BaselineState)
 class Baseline:
     """The part of an algorithm that is the same in all of them."""
 
+    has_masses: ClassVar[bool] = True  # whether a cut's constant is the mass of its rows
+    patience: ClassVar[int | None] = None
+
+    def start(self, federation: Federation) -> Any:
+        """The state before the first round; each baseline has its own."""
+        raise NotImplementedError
+
     def model(self, state: BaselineState) -> Array:
         """The newest iterate: what the paper keeps after its last round."""
         return state.w
@@ -74,7 +81,7 @@ class Baseline:
         answers = answers_of(replies.values)
         return judge_answers(
             federation,
-            rules.touching,
+            rules if self.has_masses else replace(rules, of_masses=False),
             state.w[None],
             answers,
             penalties=penalties(federation),
@@ -87,8 +94,8 @@ class Baseline:
         return {}
 
     def forget(self, federation: Federation, state: State, client: int) -> State:
-        """Nothing of a client is kept; what was proved with its cuts cannot be taken apart."""
-        return state
+        """Nothing of a client is kept; what was proved with its cuts has to be proved again."""
+        return replace(state, evidence=self.start(federation).evidence)
 
     def with_evaluation(self, federation: Federation, state: State, replies: Replies) -> State:
         """Nothing was pending."""

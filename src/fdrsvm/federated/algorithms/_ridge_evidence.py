@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from fdrsvm.federated.certificate import Standing, no_standing, reach_of
+from fdrsvm.federated.certificate import Proof, Standing, no_standing, reach_of
 from fdrsvm.federated.federation import Federation
 from fdrsvm.maths.arrays import Array
 from fdrsvm.solvers.ridge_bound import (
@@ -47,10 +47,11 @@ class RidgeEvidence:
 
 def no_evidence(federation: Federation, penalty: float) -> RidgeEvidence:
     """Nothing is known but that no loss is negative."""
-    width = federation.width
-    return RidgeEvidence(
-        no_standing(federation), penalty, 0.0, np.zeros(width), np.empty(0), np.empty((0, width))
-    )
+    width, n_clients = federation.width, federation.n_clients
+    # Mixtures of sums have no part for each client: of a mean loss alone nothing is claimed.
+    nothing = Proof(np.zeros(n_clients), np.zeros((n_clients, width)), np.zeros(n_clients))
+    standing = replace(no_standing(federation), proof=nothing, proof_everywhere=nothing)
+    return RidgeEvidence(standing, penalty, 0.0, np.zeros(width), np.empty(0), np.empty((0, width)))
 
 
 def observe(
@@ -115,7 +116,9 @@ def _with_mixture(
     )
     return replace(
         evidence,
-        standing=evidence.standing.with_bound(bound.value, bound.radius),
+        standing=evidence.standing.with_bound(
+            bound.value, bound.radius, lambda: evidence.standing.proof
+        ),
         constant=mixture.constant,
         slope=mixture.slope,
     )

@@ -47,7 +47,6 @@ from fdrsvm.federated.memory import load_warm_start, store_warm_start
 from fdrsvm.federated.messages import Shape, Values
 from fdrsvm.federated.problem import ClientProblem, stack_cuts
 from fdrsvm.federated.screening import (
-    ROUNDING,
     Faults,
     Rules,
     answers_of,
@@ -113,6 +112,7 @@ class ADMM:
 
     name: ClassVar[str] = "admm"
     state_type: ClassVar[type] = ADMMState
+    patience: ClassVar[int | None] = None
     rho: float = 1e-2
     tau: float | None = 0.0
     relaxation: float = 1.0
@@ -257,7 +257,7 @@ class ADMM:
     ) -> Faults:
         """Risk at the model and cut against all rounds before, and the vector against the cut."""
         answers = answers_of(replies.values)
-        faults = judge_round(federation, rules.below, state.evidence, state.w, answers)
+        faults = judge_round(federation, rules, state.evidence, state.w, answers, touching=False)
         if rules.of_sums:
             return faults
         asked = (
@@ -278,7 +278,6 @@ class ADMM:
             state.own[clients],
             answers.slopes,
             answers.norm_weights,
-            ROUNDING,
         )
         return {**faults_of(clients, found), **faults}
 
@@ -287,7 +286,7 @@ class ADMM:
     ) -> Faults:
         """Risk and cut at the last mean, against all rounds before."""
         answers = answers_of(replies.values)
-        return judge_round(federation, rules.touching, state.evidence, state.w, answers)
+        return judge_round(federation, rules, state.evidence, state.w, answers)
 
     def forget(self, federation: Federation, state: ADMMState, client: int) -> ADMMState:
         """Without its cuts, and without a say until its next answer."""
@@ -298,10 +297,11 @@ class ADMM:
 
     def _residuals(self, federation: Federation, state: ADMMState, replies: Replies) -> Residuals:
         """Of the round before: only then did clients see the w that theirs went into."""
-        was_there = not np.isnan(state.own).any()
-        if not (math.isfinite(state.step) and was_there and replies.present.all()):
+        counted = federation.alphas > 0.0
+        was_there = not np.isnan(state.own[counted]).any()
+        if not (math.isfinite(state.step) and was_there and replies.present[counted].all()):
             return Residuals()
-        squares = replies.rows("squares", np.empty((federation.n_clients, 3)))
+        squares = replies.rows("squares", np.zeros((federation.n_clients, 3)))
         apart, local, dual = np.sqrt(federation.alphas @ squares).tolist()
         absolute = math.sqrt(federation.width) * self.residual_tol
         largest = max(local, float(np.linalg.norm(state.w)))

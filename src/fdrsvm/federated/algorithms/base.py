@@ -30,6 +30,10 @@ class Algorithm(Protocol[State]):
     name: ClassVar[str]
     state_type: ClassVar[type]
 
+    @property
+    def patience(self) -> int | None:
+        """After this many rounds that change neither model nor bound none will; None: one may."""
+
     def start(self, federation: Federation) -> State:
         """The server's state before the first round."""
 
@@ -51,7 +55,10 @@ class Algorithm(Protocol[State]):
         """The server's state after a round."""
 
     def forget(self, federation: Federation, state: State, client: int) -> State:
-        """As if the client, which has contradicted itself, had never answered."""
+        """As if the client, which contradicted itself or is left out, had never answered.
+
+        ``federation`` has the weights from now on.
+        """
 
     def model(self, state: State) -> Array:
         """The newest model."""

@@ -12,8 +12,8 @@ Start    the clients' own optima: their mean is the first point, what they prove
 Stop     (upper - lower) / upper <= tol
 
 Two points and one priced solve each cost a client milliseconds and save half of the rounds. With
-``cuts="summed"`` the server sees weighted sums only, as secure aggregation gives it: no prices, one
-cut of F a point.
+``cuts="summed"`` the model is made of weighted sums only, as secure aggregation gives them: no
+prices, one cut of F per point. Where single answers are seen they are kept, to be held against.
 
 An absent client leaves its older cuts in the model, so the lower bound stays valid. F at the new
 points is not known then; the centre moves by the model's value in its place, and is asked for until
@@ -31,7 +31,14 @@ import numpy.typing as npt
 
 from fdrsvm.ambiguity.cuts import Cut
 from fdrsvm.errors import InvalidInputError
-from fdrsvm.federated.certificate import Standing, cut_model, no_standing, reach_of
+from fdrsvm.federated.certificate import (
+    Proof,
+    Standing,
+    cut_model,
+    model_proof,
+    no_standing,
+    reach_of,
+)
 from fdrsvm.federated.federation import Federation, Replies
 from fdrsvm.federated.limits import Limits
 from fdrsvm.federated.memory import load_warm_start, store_warm_start
@@ -50,6 +57,7 @@ from fdrsvm.federated.screening import (
 from fdrsvm.maths.arrays import Array, check_choice, check_count, check_finite
 from fdrsvm.solvers.cut_model import CutModel
 from fdrsvm.solvers.master import MasterSolution, minimise_model, project_onto_level
+from fdrsvm.solvers.model_bound import ModelBound
 from fdrsvm.solvers.solution import Solution
 
 _PROX = 10.0  # times objective / ||w||^2: the weight of the proximal term in the priced solves
@@ -65,7 +73,10 @@ _SOLVER_TOL = 1e-7
 
 @dataclass(frozen=True)
 class Cuts:
-    """Cuts of all clients, sorted by client; ``ages`` counts rounds since one last mattered."""
+    """Cuts of all clients, sorted by client; ``ages`` counts rounds since one last mattered.
+
+    For sums every client has as many, the k-th ones made in answer to the same question.
+    """
 
     constants: Array
     slopes: Array
@@ -88,10 +99,10 @@ class BundleState:
     """Between two rounds."""
 
     points: Array  # to ask for next; none in the first round
-    prices: Array  # one row a client
+    prices: Array  # one row per client
     prox: float
     centre: Array
-    centre_risks: Array  # one a client, nan where not known
+    centre_risks: Array  # one per client, nan where not known
     centre_guess: float  # objective at the centre, by the model where a risk is not known
     cuts: Cuts
     standing: Standing
@@ -116,6 +127,7 @@ class Bundle:
 
     name: ClassVar[str] = "bundle"
     state_type: ClassVar[type] = BundleState
+    patience: ClassVar[int | None] = 20
     cuts: Literal["per-client", "summed"] = "per-client"
     level: float = 0.3
     max_age: int = 8
@@ -238,9 +250,9 @@ class Bundle:
         points: Array,
         values: Mapping[int, Values],
     ) -> Faults:
-        answers, bounds = answers_of(values), rules.touching
-        faults = judge_answers(federation, bounds, points, answers)
-        if self._summed:  # sums do not tell whose cuts they are
+        answers = answers_of(values)
+        faults = judge_answers(federation, rules, points, answers)
+        if rules.of_sums:  # nobody could be blamed: whose cuts they are is not known
             return faults
         risks = np.full((federation.n_clients, len(points)), np.nan)
         risks[answers.clients] = answers.risks
@@ -249,8 +261,8 @@ class Bundle:
         looked_at = np.array([standing.model, state.centre])
         claimed = np.column_stack([standing.risks, state.centre_risks])
         return {
-            **judge_past(federation, bounds, looked_at, claimed, answers.cuts),
-            **judge_past(federation, bounds, points, risks, past),
+            **judge_past(federation, rules, looked_at, claimed, answers.cuts),
+            **judge_past(federation, rules, points, risks, past),
             **faults,
         }
 
@@ -258,11 +270,25 @@ class Bundle:
         """Without its cuts, and with nothing proved; its risk at the centre is asked for again."""
         risks = state.centre_risks.copy()
         risks[client] = np.nan
+        objective = federation.objective(risks)
         return replace(
             state,
             centre_risks=risks,
-            cuts=state.cuts.selected(state.cuts.owners != client),
-            standing=no_standing(federation),
+            centre_guess=state.centre_guess if np.isnan(objective) else objective,
+            cuts=self._without_client(federation, state.cuts, client),
+            standing=state.standing.without_client(federation, client),
+        )
+
+    def _without_client(self, federation: Federation, cuts: Cuts, client: int) -> Cuts:
+        """For sums its floor stands in for its cuts."""
+        own = cuts.owners == client
+        if not self._summed:
+            return cuts.selected(~own)
+        return replace(
+            cuts,
+            constants=np.where(own, 0.0, cuts.constants),
+            slopes=np.where(own[:, None], 0.0, cuts.slopes),
+            norm_weights=np.where(own, federation.floors[client], cuts.norm_weights),
         )
 
     def advance(self, federation: Federation, state: BundleState, replies: Replies) -> BundleState:
@@ -274,12 +300,11 @@ class Bundle:
         return self._next_points(federation, state)
 
     def _with_replies(self, federation: Federation, cuts: Cuts, replies: Replies) -> Cuts:
-        if self._summed:
-            return _joined(cuts, *_summed_cuts(federation, replies))
-        there = [g for g, update in enumerate(replies.updates) if update is not None]
-        answers = [update.values for update in replies.updates if update is not None]
-        if not answers:
+        if not replies.values:
             return cuts
+        if self._summed:
+            return _joined(cuts, *_cuts_of_all(federation, replies))
+        there, answers = list(replies.values), list(replies.values.values())
         constants, slopes, norm_weights = (
             np.concatenate([answer[name] for answer in answers])
             for name in ("constants", "slopes", "norm_weights")
@@ -349,14 +374,14 @@ class Bundle:
         model = self._model(federation, state.cuts)
         lowest = self._lowest(federation, state, model)
         bound = lowest.bound
-        standing = state.standing.with_bound(bound.value, bound.radius)
+        standing = self._with_bound(federation, state, bound)
         upper = min(standing.objective, state.centre_guess)
         target = standing.lower_bound + self.level * max(upper - standing.lower_bound, 0.0)
         nearest = project_onto_level(model, state.centre, target)
         points = [_towards(state.centre, nearest.w, 1.0), _towards(state.centre, lowest.w, 0.5)]
         if self.pending(state) is not None:
             points.append(state.centre)
-        active = np.maximum(bound.shares, nearest.shares) > _ACTIVE
+        active = self._by_cut(federation, np.maximum(bound.shares, nearest.shares)) > _ACTIVE
         size = float(state.centre @ state.centre)
         return replace(
             state,
@@ -377,6 +402,20 @@ class Bundle:
             radius=reach_of(federation, standing.model, model.slopes),
         )
 
+    def _with_bound(
+        self, federation: Federation, state: BundleState, bound: ModelBound
+    ) -> Standing:
+        def proof() -> Proof:
+            return model_proof(
+                _cut_model(federation, state.cuts), self._by_cut(federation, bound.shares)
+            )
+
+        return state.standing.with_bound(bound.value, bound.radius, proof)
+
+    def _by_cut(self, federation: Federation, shares: Array) -> Array:
+        """Shares of the model's cuts as shares of the clients': in a sum all have the same."""
+        return np.tile(shares, federation.n_clients) if self._summed else shares
+
     def _prices(self, federation: Federation, slopes: Array) -> Array:
         if self._summed:
             return np.zeros((federation.n_clients, federation.width))
@@ -394,10 +433,20 @@ class Bundle:
         return cuts.selected(keep)
 
     def _model(self, federation: Federation, cuts: Cuts) -> CutModel:
-        model = cut_model(federation, cuts.constants, cuts.slopes, cuts.norm_weights, cuts.owners)
+        model = _cut_model(federation, cuts)
         if not self._summed:
             return model
-        return replace(model, alphas=np.ones(1), floors=np.array([federation.floor]))
+        n_clients, alphas = federation.n_clients, federation.alphas
+        n_sums = cuts.constants.size // n_clients
+        return replace(
+            model,
+            constants=alphas @ cuts.constants.reshape(n_clients, n_sums),
+            slopes=np.tensordot(alphas, cuts.slopes.reshape(n_clients, n_sums, -1), 1),
+            norm_weights=alphas @ cuts.norm_weights.reshape(n_clients, n_sums),
+            owners=np.zeros(n_sums, dtype=np.int64),
+            alphas=np.ones(1),
+            floors=np.array([federation.floor]),
+        )
 
     def model(self, state: BundleState) -> Array:
         """The centre."""
@@ -433,7 +482,7 @@ class Bundle:
         state = replace(state, points=state.centre[None], cuts=cuts)
         state = self._with_risks(federation, state, replies)
         bound = self._lowest(federation, state, self._model(federation, cuts)).bound
-        return replace(state, standing=state.standing.with_bound(bound.value, bound.radius))
+        return replace(state, standing=self._with_bound(federation, state, bound))
 
 
 def _clipped_intercept(problem: ClientProblem, solution: Solution) -> float:
@@ -448,9 +497,9 @@ def _judge_starts(federation: Federation, rules: Rules, values: Mapping[int, Val
     for g, found in values.items():
         answers, own = answers_of({g: found}), found["own"]
         if rules.of_sums:  # a sum of cuts, each at another optimum
-            faults |= judge_answers(federation, rules.below, own[None][:0], answers)
+            faults |= judge_answers(federation, rules, own[None][:0], answers, touching=False)
             continue
-        faults |= judge_answers(federation, rules.touching, own[None], answers)
+        faults |= judge_answers(federation, rules, own[None], answers)
         if g not in faults and rules.limits is not None:
             faults |= _judge_own(federation, rules.limits, g, own, float(answers.risks[0, 0]))
     return faults
@@ -460,7 +509,7 @@ def _judge_own(
     federation: Federation, limits: Limits, client: int, own: Array, risk: float
 ) -> Faults:
     """Rules on a client's own optimum."""
-    most = limits.loss_at_zero
+    most = limits.loss_at_zero + limits.resolution
     if not risk <= most * (1.0 + ROUNDING):
         return {client: Fault("own", "its own optimum is worse than the model 0", risk, most)}
     P = federation.n_features
@@ -502,17 +551,20 @@ def _joined(
     return Cuts(*parts).selected(np.argsort(parts[3], kind="stable"))
 
 
-def _summed_cuts(
+def _cut_model(federation: Federation, cuts: Cuts) -> CutModel:
+    return cut_model(federation, cuts.constants, cuts.slopes, cuts.norm_weights, cuts.owners)
+
+
+def _cuts_of_all(
     federation: Federation, replies: Replies
 ) -> tuple[Array, Array, Array, npt.NDArray[np.intp]]:
-    """Weighted sums over the clients; an absent client counts with its floor."""
-    present = replies.present
-    answers = [update.values for update in replies.updates if update is not None]
-    weights = federation.alphas[present]
-    absent = float(federation.alphas[~present] @ federation.floors[~present])
-    constants, slopes, norm_weights = (
-        np.einsum("g,g...->...", weights, np.array([answer[name] for answer in answers]))
-        for name in ("constants", "slopes", "norm_weights")
-    )
-    owners = np.zeros(constants.size, dtype=np.intp)
-    return constants, slopes, norm_weights + absent, owners
+    """As many cuts of every client, sorted by client; the floor of one that is absent."""
+    n_clients, width = federation.n_clients, federation.width
+    n_cuts = next(iter(replies.values.values()))["constants"].size
+    constants, slopes = np.zeros((n_clients, n_cuts)), np.zeros((n_clients, n_cuts, width))
+    norm_weights = np.repeat(federation.floors[:, None], n_cuts, axis=1)
+    for g, values in replies.values.items():
+        constants[g], slopes[g] = values["constants"], values["slopes"]
+        norm_weights[g] = values["norm_weights"]
+    owners = np.repeat(np.arange(n_clients), n_cuts)
+    return constants.ravel(), slopes.reshape(-1, width), norm_weights.ravel(), owners

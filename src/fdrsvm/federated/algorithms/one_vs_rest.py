@@ -65,6 +65,11 @@ class OneVsRestStanding(Standing):
     models: tuple[Standing, ...]
 
     @property
+    def parts(self) -> tuple[Standing, ...]:
+        """Each model has a certificate and a proof of its own; ``proof`` is the first one's."""
+        return self.models
+
+    @property
     def gap(self) -> float:
         """Of the model that has farthest to go."""
         return max(model.gap for model in self.models)
@@ -108,6 +113,12 @@ class OneVsRest:
     def state_type(self) -> Any:
         """One state of the inner method a model."""
         return GenericAlias(tuple, (self.inner.state_type, ...))
+
+    @property
+    def patience(self) -> int | None:
+        """That of the method: rounds in which no model gets on."""
+        patience: int | None = self.inner.patience
+        return patience
 
     def _is_done(self, state: Any) -> bool:
         """A state at rest changes only by a better bound, so this stays true until ``forget``."""
@@ -197,6 +208,8 @@ class OneVsRest:
             lower_bound=float(np.mean([one.lower_bound for one in models])),
             radius=min(one.radius for one in models),
             bound_everywhere=float(np.mean([one.bound_everywhere for one in models])),
+            proof=models[0].proof,
+            proof_everywhere=models[0].proof_everywhere,
             models=models,
         )
 

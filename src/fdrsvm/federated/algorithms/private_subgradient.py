@@ -69,6 +69,7 @@ class PrivateSubgradient:
 
     name: ClassVar[str] = "private-subgradient"
     state_type: ClassVar[type] = PrivateSubgradientState
+    patience: ClassVar[int | None] = None
     noise_multiplier: float
     radius: float
     step_size: float = 1.0

@@ -63,6 +63,7 @@ class Subgradient:
 
     name: ClassVar[str] = "subgradient"
     state_type: ClassVar[type] = SubgradientState
+    patience: ClassVar[int | None] = None
     step_size: float = 1.0
     step_decay: StepDecay = "1/sqrt(t)"
     trim: float = 0.0
@@ -98,7 +99,7 @@ class Subgradient:
     ) -> Faults:
         """Risk and cut at the model, also against all rounds before."""
         answers = answers_of(replies.values)
-        return judge_round(federation, rules.touching, state.evidence, state.w, answers)
+        return judge_round(federation, rules, state.evidence, state.w, answers)
 
     def advance(
         self, federation: Federation, state: SubgradientState, replies: Replies

@@ -1,0 +1,211 @@
+"""[mass], [pair] and [legal]: what passes is what some legal data give, by linear programs.
+
+The programs are written out from the definition, over rows of any place within the limits; they
+share no formula with the kernels.
+"""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.optimize import linprog
+
+from fdrsvm.federated import ADMM, Bundle, InProcess, make_client
+from fdrsvm.federated._kernels import rules as kernels
+from fdrsvm.federated.algorithms import Subgradient
+from fdrsvm.federated.limits import Limits
+from fdrsvm.federated.screening import Rules
+from fdrsvm.maths.losses import LOSSES
+from fdrsvm.maths.norms import NORM_CODES
+from tests.federated.cases import NORMS, Recorded, blobs, problems, train
+
+TOLERANCE = 1e-7  # of HiGHS, whose feasibility tolerance is 1e-7 on rows scaled to about 1
+
+
+def size_of(w, norm):
+    return np.linalg.norm(w, {"l1": np.inf, "l2": 2, "linf": 1}[norm])
+
+
+def needed_by_kernel(cut, model, limits, norm, fit_intercept=True):
+    """``_needed`` by way of the public rule: the least risk that does not contradict the cut."""
+    n_features = limits.features.size
+    bounds = kernels.Bounds(*Rules(limits).below)
+    other = np.empty(0)
+    place = kernels._place(model, NORM_CODES[norm], n_features, bounds, other)
+    constant, slope, norm_weight = cut
+    return kernels._needed(constant, slope, norm_weight, place, n_features, bounds)[0]
+
+
+def least_loss_by_program(constant, slope, w, b, limits):
+    """Least hinge at (w, b) of any legal rows that the cut is a cut of, by a linear program.
+
+    Unknown are, for either label, the sum q of z = y x over its rows and their loss; what is not
+    in the cut has the score that suits it best.
+    """
+    P = w.size
+    # Variables: q_plus, q_minus (P each), mass_plus, mass_minus, loss_plus, loss_minus.
+    n = 2 * P + 4
+    cost = np.zeros(n)
+    cost[-2:] = 1.0
+    equal, right = [], []
+    for j in range(P):  # q_plus + q_minus = -v
+        row = np.zeros(n)
+        row[[j, P + j]] = 1.0
+        equal.append(row)
+        right.append(-slope[j])
+    for signs, value in (((1.0, 1.0), constant), ((1.0, -1.0), -slope[P])):
+        row = np.zeros(n)
+        row[2 * P : 2 * P + 2] = signs
+        equal.append(row)
+        right.append(value)
+    above, limit = [], []
+    for label, start in ((0, 0), (1, P)):
+        for j in range(P):
+            for sign in (1.0, -1.0):  # |q_j| <= mass R_j
+                row = np.zeros(n)
+                row[start + j], row[2 * P + label] = sign, -limits[j]
+                above.append(row)
+                limit.append(0.0)
+        row = np.zeros(n)  # loss >= mass (1 - y b) - w.q
+        row[start : start + P] = -w
+        row[2 * P + label] = 1.0 - b if label == 0 else 1.0 + b
+        row[2 * P + 2 + label] = -1.0
+        above.append(row)
+        limit.append(0.0)
+    free = [(None, None)] * (2 * P)
+    found = linprog(
+        cost, above, limit, equal, right, bounds=[*free, *[(0.0, None)] * 4], method="highs"
+    )
+    if not found.success:
+        return np.inf
+    best = max(0.0, 1.0 - limits @ np.abs(w) - abs(b))
+    return found.fun + (1.0 - constant) * best
+
+
+def random_legal_cut(rng, limits):
+    """A cut of a random part of random legal rows."""
+    n, P = int(rng.integers(1, 6)), limits.size
+    mass = rng.dirichlet(np.ones(n))
+    share = mass * rng.random(n) * rng.choice([0.0, 1.0, 1.0], n)
+    y = rng.choice([-1.0, 1.0], n)
+    X = limits * rng.choice([-1.0, 1.0, rng.uniform(-1, 1)], (n, P))
+    signed = -share * y
+    return share.sum(), np.append(signed @ X, signed.sum())
+
+
+@settings(deadline=None, max_examples=150)
+@given(seed=st.integers(0, 2**32 - 1), norm=st.sampled_from(NORMS))
+def test_the_least_risk_of_a_cut_is_that_of_the_linear_program(seed, norm):
+    rng = np.random.default_rng(seed)
+    P = int(rng.integers(1, 5))
+    limits = 10.0 ** rng.uniform(-1, 1, P)
+    constant, slope = random_legal_cut(rng, limits)
+    model = np.append(rng.normal(size=P) * rng.choice([0.05, 1.0, 5.0]), rng.normal())
+    sigma = float(rng.random())
+    w, b = model[:-1], model[-1]
+    expected = least_loss_by_program(constant, slope, w, b, limits)
+    cut = (constant, slope, sigma)
+    found = needed_by_kernel(cut, model, Limits.checked(limits, P), norm)
+    scale = 1.0 + limits @ np.abs(w) + abs(b)
+    assert found == pytest.approx(expected + sigma * size_of(w, norm), abs=TOLERANCE * scale)
+
+
+@settings(deadline=None, max_examples=150)
+@given(seed=st.integers(0, 2**32 - 1))
+def test_a_cut_keeps_to_its_mass_if_and_only_if_some_rows_give_it(seed):
+    """Just within [mass] the linear program finds rows, just beyond it none."""
+    rng = np.random.default_rng(seed)
+    P = int(rng.integers(1, 5))
+    limits = 10.0 ** rng.uniform(-1, 1, P)
+    constant = float(rng.uniform(0.05, 1.0))
+    ends = np.append(limits, 1.0) * constant
+    slope = ends * rng.uniform(-1.0, 1.0, P + 1)
+    j = int(rng.integers(P + 1))
+    model = rng.normal(size=P + 1)
+    bounds = kernels.Bounds(*Rules(Limits.checked(limits, P)).below)
+    for factor, is_legal in ((0.999, True), (1.001, False)):
+        slope[j] = factor * ends[j]
+        broken, *_ = kernels._judged_cut(constant, slope, 0.0, 0.1, 1.0, 1e-12, bounds)
+        expected = least_loss_by_program(constant, slope, model[:-1], model[-1], limits)
+        assert (expected < np.inf) == is_legal
+        assert (broken == kernels.KEPT) == is_legal
+
+
+@pytest.mark.parametrize("loss", sorted(set(LOSSES) - {"hinge"}))
+def test_tangents_are_no_steeper_than_their_constant_allows(loss):
+    """s/a falls with the margin, so the least margin has the largest ratio: by brute force."""
+    limits = Limits.checked(1.0, 2, loss=loss)
+    for score in (0.0, 0.3, 1.0, 4.0, 9.0):
+        margins = np.linspace(-score, score, 2001)
+        slopes = -limits.loss.slope(margins)
+        constants = limits.loss.value(margins) + margins * slopes
+        ratios = np.divide(slopes, constants, out=np.zeros_like(slopes), where=slopes > 0.0)
+        assert limits.steepness(score) == pytest.approx(ratios.max(), rel=1e-9)
+        assert limits.least_loss(score) == limits.loss.value(margins).min()
+
+
+@pytest.mark.parametrize("fit_intercept", [False, True])
+@pytest.mark.parametrize("method", [Bundle(), Bundle(cuts="summed"), ADMM(0.05), Subgradient()])
+def test_a_certificate_is_true_of_rows_that_can_be_written_down(method, fit_intercept):
+    """[legal]: from risks and proof alone legal rows are made, and the package grades them."""
+    clients = blobs(3, kappa=np.inf, fit_intercept=fit_intercept)
+    largest = np.max([np.abs(c.X).max(axis=0) for c in clients], axis=0)
+    limits = Limits.checked(largest, largest.size)
+    result = train(clients, method, limits=limits, max_rounds=15, tol=0.0)
+    standing, model = result.standing, result.model
+    w, b = (model[:-1], model[-1]) if fit_intercept else (model, 0.0)
+    bound = 0.0
+    for g in range(3):
+        proof = standing.proof
+        constant, slope = proof.constants[g], proof.slopes[g]
+        if not fit_intercept:
+            slope = np.append(slope, 0.0)
+        least = least_loss_by_program(constant, slope, w, b, largest)
+        if not fit_intercept:  # either label will do: all rows of the cut at their mean
+            least = max(0.0, constant + slope[:-1] @ w)
+            least += (1.0 - constant) * max(0.0, 1.0 - largest @ np.abs(w))
+        moved = proof.norm_weights[g] * size_of(w, "linf")
+        assert least + moved <= standing.risks[g] + TOLERANCE
+        assert proof.norm_weights[g] <= clients[g].epsilon * (1.0 + 1e-12)
+        bound += proof.constants[g] / 3.0
+    # At the model 0 the mixture is its constant, and nothing proves more than that.
+    assert result.lower_bound <= bound + 1e-12
+
+
+def honest_answers(clients, method, **settings):
+    transport = Recorded(InProcess(problems(clients)))
+    train(clients, method, transport=transport, tol=0.0, max_rounds=12, **settings)
+    for broadcasts, answers in transport.rounds:
+        for broadcast, answer in zip(broadcasts, answers, strict=True):
+            yield broadcast, answer.values
+
+
+@pytest.mark.parametrize("kappa", [0.3, 1.0, np.inf])
+@pytest.mark.parametrize("norm", NORMS)
+def test_honest_cuts_are_of_legal_rows_by_the_linear_program_too(norm, kappa):
+    clients = blobs(3, norm=norm, kappa=kappa, fit_intercept=True)
+    largest = np.max([np.abs(c.X).max(axis=0) for c in clients], axis=0)
+    n_checked = 0
+    for broadcast, values in honest_answers(clients, Bundle()):
+        points = broadcast.values["points"]
+        points = points if len(points) else values["own"][None]
+        for model, risk in zip(points, values["risks"], strict=True):
+            for A, v, sigma in zip(
+                values["constants"], values["slopes"], values["norm_weights"], strict=True
+            ):
+                least = least_loss_by_program(A, v, model[:-1], model[-1], largest)
+                assert least + sigma * size_of(model[:-1], norm) <= risk + TOLERANCE * (1 + risk)
+                n_checked += 1
+    assert n_checked > 100
+
+
+def test_the_lift_of_a_single_row_reaches_the_rule():
+    """One row at a corner: its cut has |v_j| = R_j A, and [pair] is an equality."""
+    features = np.array([0.5, 2.0])
+    client = make_client("c", features[None], [1.0], epsilon=0.1, kappa=np.inf, fit_intercept=True)
+    model = np.array([-0.3, 0.1, 0.2])
+    risk, cut = client.cut_at(model)
+    limits = Limits.checked(features, 2)
+    needed = needed_by_kernel((cut.constant, cut.slope, cut.norm_weight), model, limits, "linf")
+    np.testing.assert_allclose(np.abs(cut.slope), np.append(features, 1.0) * cut.constant)
+    assert needed == pytest.approx(risk, rel=1e-14)
