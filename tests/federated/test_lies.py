@@ -1,0 +1,225 @@
+"""Lies that are consistent with themselves: what no legal data could give names its client."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from fdrsvm import ClientError, InvalidInputError
+from fdrsvm.federated import ADMM, Bundle, InProcess, make_client, run_rounds
+from fdrsvm.federated.algorithms import Subgradient
+from fdrsvm.federated.limits import Limits
+from fdrsvm.federated.rounds import Stop
+from tests.federated.cases import Tampered, blobs, problems, train, with_values
+
+BAD = "client-1"
+METHODS = {
+    "bundle": Bundle(),
+    "summed": Bundle(cuts="summed"),
+    "admm": ADMM(rho=0.05),
+    "subgradient": Subgradient(step_size=0.5),
+}
+FROM_ZERO = ("admm", "subgradient")
+INTERCEPT = pytest.mark.parametrize("fit_intercept", [False, True])
+
+
+def limits_of(clients, factor=1.0):
+    largest = np.max([np.abs(client.X).max(axis=0) for client in clients], axis=0)
+    return Limits.checked(factor * largest, largest.size)
+
+
+class Playing:
+    """One client answers with a function of its own; ADMM's vectors are left as they are."""
+
+    def __init__(self, clients, play, from_round=1):
+        self.inner = InProcess(problems(clients))
+        self.play, self.from_round = play, from_round
+
+    def join(self):
+        return self.inner.join()
+
+    def exchange(self, broadcasts, deadline):
+        answers = self.inner.exchange(broadcasts, deadline)
+        return [self._played(b, a) for b, a in zip(broadcasts, answers, strict=True)]
+
+    def _played(self, broadcast, answer):
+        if broadcast.client_id != BAD or broadcast.round < self.from_round:
+            return answer
+        points = broadcast.values["points"]
+        if not len(points):
+            points = answer.values["own"][None]
+        found = [self.play(point) for point in points]
+        n_cuts = len(points)
+        return with_values(
+            answer,
+            risks=np.array([risk for risk, *_ in found]),
+            constants=np.array([constant for _, constant, _, _ in found])[:n_cuts],
+            slopes=np.array([slope for *_, slope, _ in found])[:n_cuts],
+            norm_weights=np.array([weight for *_, weight in found])[:n_cuts],
+        )
+
+
+def size_of_the_weights(point):
+    """f(w) = ||w||_1 with cuts of constant 0 and slope sign(w): convex, and of no rows."""
+    return float(np.abs(point).sum()), 0.0, np.sign(point), 0.0
+
+
+def no_loss(point):
+    """As if all rows were classified well by every model, the model 0 among them."""
+    return 0.04 * float(np.abs(point[:4]).sum()), 0.0, np.zeros_like(point), 0.04
+
+
+def never_below_a_half(point):
+    """A constant: legal rows can give it only where scores can reach the margin."""
+    return 0.5, 0.5, np.zeros_like(point), 0.0
+
+
+@INTERCEPT
+@pytest.mark.parametrize(
+    ("play", "method"),
+    [
+        *((size_of_the_weights, method) for method in METHODS),
+        # These start at the model 0; elsewhere well placed rows could give such risks.
+        *((play, method) for play in (no_loss, never_below_a_half) for method in FROM_ZERO),
+    ],
+)
+def test_a_function_of_no_rows_names_its_client(play, method, fit_intercept):
+    clients = blobs(4, fit_intercept=fit_intercept, epsilon=0.04)
+    with pytest.raises(ClientError) as caught:
+        train(
+            clients,
+            METHODS[method],
+            transport=Playing(clients, play),
+            limits=limits_of(clients),
+            max_rounds=30,
+        )
+    assert caught.value.client_id == BAD
+
+
+@pytest.mark.parametrize("method", ["bundle", "summed", "subgradient"])
+def test_a_wide_limit_buys_no_slack(method):
+    """A limit a thousand times too wide, cuts lifted by .003: named, whatever the scores may be.
+
+    ADMM's cuts touch the risk where the server does not know it: there it could be other rows.
+    """
+    clients = blobs(4)
+
+    def lifted(update):
+        return with_values(update, constants=update.values["constants"] + 0.003)
+
+    settings = {"limits": limits_of(clients, 1000.0), "max_rounds": 30}
+    transport = Tampered(InProcess(problems(clients)), BAD, lifted, rounds=range(2, 99))
+    with pytest.raises(ClientError) as caught:
+        train(clients, METHODS[method], transport=transport, **settings)
+    assert caught.value.client_id == BAD
+    assert train(clients, METHODS[method], **settings).history[-1].faults == ()
+
+
+@pytest.mark.parametrize("floor", [1.0, 1e300, 0.039, 0.0400001])
+def test_a_floor_that_does_not_follow_from_the_radius_is_refused(floor):
+    class Claiming(InProcess):
+        def join(self):
+            first, second, *others = super().join()
+            return [first, replace(second, floor=floor), *others]
+
+    clients = blobs(4)
+    with pytest.raises(InvalidInputError, match=r"'client-1'.*floor must be epsilon L = 0\.04"):
+        run_rounds(Claiming(problems(clients)), Bundle())
+
+
+def test_floors_of_other_losses_and_of_boxes_are_right():
+    X, y = [[0.1], [0.9]], [-1, 1]
+    for settings in ({"loss": "logistic"}, {"support": "unit-box"}, {"epsilon": 0.0}):
+        client = make_client("c", X, y, **{"epsilon": 0.1, **settings})
+        run_rounds(InProcess([client]), Subgradient(), max_rounds=2, tol=0.0)
+
+
+def test_a_floor_of_a_steeper_loss_needs_its_limits():
+    class Steep:
+        name, lipschitz = "steep", 2.0
+
+        def value(self, margins):
+            return np.maximum(0.0, 1.0 - 2.0 * margins)
+
+        def slope(self, margins):
+            return np.where(margins < 0.5, -2.0, 0.0)
+
+    client = make_client("c", [[0.1], [0.9]], [-1, 1], epsilon=0.1, loss=Steep())
+    limits = Limits.checked(None, 1, loss=Steep())
+    run_rounds(InProcess([client]), Subgradient(), max_rounds=2, tol=0.0, limits=limits)
+    with pytest.raises(InvalidInputError, match="floor"):
+        run_rounds(InProcess([client]), Subgradient(), max_rounds=2, tol=0.0)
+
+
+@pytest.mark.parametrize("on_fault", ["stop", "drop"])
+@pytest.mark.parametrize("method", ["admm", "subgradient"])
+def test_a_lie_in_the_last_evaluation_leaves_the_certificate_as_it_was(method, on_fault):
+    clients = blobs(4)
+    settings = {"max_rounds": 20, "tol": 0.0, "on_fault": on_fault}
+
+    class LyingInTheEnd(InProcess):
+        def exchange(self, broadcasts, deadline):
+            answers = list(super().exchange(broadcasts, deadline))
+            if '"evaluation"' in broadcasts[0].algorithm:
+                zero = np.zeros(1)
+                answers[1] = with_values(
+                    answers[1], risks=zero, constants=zero, slopes=np.zeros((1, 4))
+                )
+            return answers
+
+    result = train(clients, METHODS[method], transport=LyingInTheEnd(problems(clients)), **settings)
+    honest = train(clients, METHODS[method], **settings)
+    assert BAD in result.history[-1].faults[-1]
+    assert result.objective < np.inf
+    assert result.objective == min(record.objective for record in result.history)
+    assert result.lower_bound == pytest.approx(honest.lower_bound, rel=0.05)
+
+
+def test_sums_in_the_open_are_held_against_the_past_client_by_client():
+    clients = blobs(4)
+
+    def easier(update):
+        return with_values(
+            update,
+            risks=0.5 * update.values["risks"],
+            constants=0.5 * update.values["constants"],
+            slopes=0.5 * update.values["slopes"],
+            norm_weights=0.5 * update.values["norm_weights"],
+        )
+
+    transport = Tampered(InProcess(problems(clients)), BAD, easier, rounds=range(8, 99))
+    with pytest.raises(ClientError, match="of one round") as caught:
+        train(clients, Bundle(cuts="summed"), transport=transport, tol=1e-9)
+    assert caught.value.client_id == BAD
+
+
+def test_a_risk_is_held_against_the_proof_whose_cuts_are_long_gone():
+    """With cuts dropped at once only the mixture that proves the bound still contradicts."""
+    clients, method = blobs(4), Bundle(max_age=1, max_cuts=1)
+
+    def easier(update):
+        risks = update.values["risks"]
+        return with_values(
+            update,
+            risks=0.3 * risks,
+            constants=0.3 * update.values["constants"],
+            slopes=0.3 * update.values["slopes"],
+            norm_weights=0.3 * update.values["norm_weights"],
+        )
+
+    transport = Tampered(InProcess(problems(clients)), BAD, easier, rounds=range(10, 99))
+    with pytest.raises(ClientError) as caught:
+        train(clients, method, transport=transport, tol=0.0, max_rounds=40)
+    assert caught.value.client_id == BAD
+
+
+def test_no_risk_is_no_gap():
+    """One class, labels trusted: the intercept alone does it, and the optimum is 0."""
+    X = np.random.default_rng(0).random((20, 3))
+    settings = {"epsilon": 0.1, "kappa": np.inf, "fit_intercept": True}
+    clients = [make_client(name, X, np.ones(20), **settings) for name in ("a", "b")]
+    for method in (Bundle(), Bundle(cuts="summed")):
+        result = run_rounds(InProcess(clients), method)
+        assert result.reason is Stop.TOL
+        assert result.objective <= 1e-12
+        assert result.gap == 0.0
