@@ -91,7 +91,7 @@ def assert_certified(clients, alphas, result, truth=None):
     assert_allclose(result.objective, truth, rtol=ROUNDING, atol=ROUNDING)
     assert_allclose(result.risks @ alphas, result.objective, rtol=ROUNDING, atol=ROUNDING)
     excess = max(result.objective - result.lower_bound, 0.0)
-    assert result.gap == (excess / result.objective if result.objective > 0.0 else 0.0)
+    assert result.gap == (excess / result.objective if result.objective > 1e-12 else 0.0)
     w = result.model[: clients[0].X.shape[1]]
     size = np.linalg.norm(w, DUAL_ORDER[clients[0].norm])
     assert 10.0 * size <= result.bound_radius * (1.0 + ROUNDING)

@@ -7,7 +7,7 @@ import re
 import numpy as np
 import pytest
 
-from fdrsvm import ClientError, NumericalError, QuorumError
+from fdrsvm import ClientError, LeftOutWarning, NumericalError, QuorumError
 from fdrsvm.federated.algorithms import ADMM, Bundle, Subgradient
 from fdrsvm.federated.audit import AuditLog, read_audit, run_audited
 from fdrsvm.federated.checkpoint import CheckpointFolder
@@ -121,7 +121,7 @@ class Raising:
     ("error", "reason"), [("ValueError", "ValueError"), ("no words", "an error at the client")]
 )
 def test_no_value_of_the_data_is_in_the_log(on_fault, error, reason, path):
-    settings = {**SETTINGS, "on_fault": on_fault, "quorum": 2}
+    settings = {**SETTINGS, "on_fault": on_fault, "quorum": 2, "leave_out_after": None}
     run_audited(path, transport_of(planted()), Bundle(), **SETTINGS)
     broken = Raising(transport_of(planted()), error)
     if on_fault == "stop":
@@ -150,6 +150,18 @@ def test_no_value_of_the_data_is_in_the_log_of_a_sum_that_failed(on_fault, path)
     few = "2 of 3 clients joined, 3 are needed"
     assert fault["reason"] == {"stop": "an error at the client", "drop": few}[on_fault]
     assert "73.25" not in re.sub(r'"(sha256_\w+|time)": "[^"]*"', "", path.read_text())
+
+
+def test_who_is_left_out_is_in_the_log_since_when(path):
+    def lie(answer):
+        return with_values(answer, risks=np.full(1, np.nan))
+
+    transport = Tampered(transport_of(blobs(3)), "client-2", lie, rounds=range(1, 9))
+    with pytest.warns(LeftOutWarning, match="'client-2' after round 2"):
+        run_audited(path, transport, Subgradient(), **SETTINGS, on_fault="drop", leave_out_after=2)
+    left_out = [event["left_out"] for event in events(path, "round")]
+    assert left_out == [[], ["client-2"], ["client-2"], ["client-2"]]
+    assert events(path, "end")[0]["left_out"] == {"client-2": 2}
 
 
 def test_what_was_rejected_is_there_with_the_rule(path):

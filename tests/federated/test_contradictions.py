@@ -32,10 +32,31 @@ def test_a_client_that_goes_on_with_easier_data_contradicts_itself(tmp_path):
 def test_sums_that_contradict_each_other_are_no_gap_of_zero(tmp_path):
     """Nobody can tell whose answers they are, but the old bound is above the new optimum."""
     clients, summed = blobs(4), Bundle(cuts="summed")
-    snapshot = stopped_run(tmp_path, clients, 12, summed)
-    changed = [client.with_(X=3.0 * client.X) for client in clients]
+
+    class Sums(InProcess):
+        """One client that is the sum of all, as far as the loop knows."""
+
+        gives_sums = True
+
+    one = clients[0].with_(
+        X=np.concatenate([client.X for client in clients]),
+        y=np.concatenate([client.y for client in clients]),
+    )
+    checkpoints = CheckpointFolder(tmp_path)
+    honest = Sums(problems([one]))
+    train([one], summed, transport=honest, checkpoint=checkpoints, max_rounds=12, tol=0.0)
+    changed = Sums(problems([one.with_(X=3.0 * one.X)]))
     with pytest.raises(NumericalError, match="data changed"):
+        train([one], summed, transport=changed, resume=checkpoints.latest(), tol=1e-6)
+
+
+def test_sums_in_the_open_name_who_contradicts_itself(tmp_path):
+    clients, summed = blobs(4), Bundle(cuts="summed")
+    snapshot = stopped_run(tmp_path, clients, 12, summed)
+    changed = [*clients[:3], clients[3].with_(X=3.0 * clients[3].X)]
+    with pytest.raises(ClientError, match="data that changed") as caught:
         train(changed, summed, resume=snapshot, tol=1e-6)
+    assert caught.value.client_id == "client-3"
 
 
 def test_a_cut_above_the_risk_of_the_same_answer_names_its_client():

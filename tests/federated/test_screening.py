@@ -88,7 +88,7 @@ def assert_dropped(result, text, *, round_=3):
 ALWAYS = {
     "norm weight": (moved("norm_weights", 0.5), "exceeds epsilon L: .*, limit 0.04"),
     "cut too high": (moved("constants", 5.0), "above a risk of the same answer: .*, limit"),
-    "risk too low": (scaled("risks", -1.0), "is below epsilon L|above a risk"),
+    "risk too low": (scaled("risks", -1.0), "is below that of any rows|above a risk"),
 }
 
 
@@ -268,7 +268,7 @@ def test_an_own_optimum_is_no_worse_than_nothing_and_no_intercept_is_beyond_all_
 
         def change(update, risk=risk, own=own):
             found = flat_start(update, risk, own)
-            return with_values(found, constants=np.array([min(risk, 1.0)]))
+            return with_values(found, constants=np.array([0.6 * risk]))
 
         paper = replace(limits, worst_case="paper")  # whose cuts need not touch
         result = faulty(clients, Bundle(), change, rounds=(1,), limits=paper)
@@ -292,8 +292,8 @@ def test_a_loss_of_ones_own_may_have_negative_constants():
         def slope(self, margins):
             return np.where(margins < -1.0, -1.0, 0.0)
 
-    assert Rules(Limits.checked(1.0, 2, loss=Late())).below.lowest_constant == -np.inf
-    assert Rules(Limits.checked(1.0, 2, loss="logistic")).below.lowest_constant == 0.0
+    assert Rules(Limits.checked(1.0, 2, loss=Late())).below[0] == -np.inf
+    assert Rules(Limits.checked(1.0, 2, loss="logistic")).below[0] == 0.0
 
 
 # --- the loop ---
@@ -313,7 +313,10 @@ def test_a_judged_answer_leaves_no_trace(method):
     clients = blobs(3)
     bad = faulty(clients, OURS[method], moved("norm_weights", 0.5))
     away = faulty(clients, OURS[method], gone)
-    history = [replace(a, faults=f.faults) for a, f in zip(away.history, bad.history, strict=True)]
+    history = [
+        replace(a, faults=f.faults, faulty=f.faulty, absent=f.absent)
+        for a, f in zip(away.history, bad.history, strict=True)
+    ]
     assert_same_bits(replace(away, history=tuple(history)), bad)
 
 
@@ -357,7 +360,7 @@ def test_a_client_that_contradicts_itself_is_named_and_forgotten(method):
     clients = blobs(3)
     others = [client.with_(y=-client.y) for client in clients]
     settings = {"tol": 0.0, "max_rounds": 25, "quorum": 2}
-    with pytest.raises(ClientError, match="a cut of one round lies above its risk") as caught:
+    with pytest.raises(ClientError, match="a cut of one round.* lies above its risk") as caught:
         train(clients, OURS[method], transport=Changing(clients, others, (4,)), **settings)
     assert caught.value.client_id == BAD
     result = train(

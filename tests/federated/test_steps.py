@@ -365,9 +365,9 @@ def test_the_mixture_of_a_clients_cuts_lies_below_its_risk(algorithm):
                 w, b = client.split(model)
                 risk = worst_case_risk(w, client.X, client.y, intercept=b, **client.ball).value
                 below = (
-                    found.mixture_constants[g]
-                    + found.mixture_slopes[g] @ model
-                    + found.mixture_norm_weights[g] * np.linalg.norm(w, DUAL_ORDER[norm])
+                    found.mixture.constants[g]
+                    + found.mixture.slopes[g] @ model
+                    + found.mixture.norm_weights[g] * np.linalg.norm(w, DUAL_ORDER[norm])
                 )
                 assert below <= risk + 1e-12 * (1.0 + risk + np.abs(model).sum())
 

@@ -10,8 +10,8 @@ answer     round, client, bytes and SHA-256 of what was sent to it and of what i
 fault      the same without an answer, and why there is none: the words of a transport, or the kind
            of a client's error, since its text may hold a value
 rejected   round, client, and the rule that its answer broke
-round      the round's record, and the SHA-256 of the newest model
-end        why it stopped, certificate, SHA-256 of the model
+round      the round's record, with who is left out, and the SHA-256 of the newest model
+end        why it stopped, certificate, who was left out after which round, SHA-256 of the model
 failed     the kind of error that ended it; a client's name and the round, if it is to blame
 
 That is what ``run_audited`` writes; a transport that talks to other machines has more to tell.
@@ -125,6 +125,7 @@ def run_audited(
             "objective": result.objective,
             "lower_bound": result.lower_bound,
             "gap": result.gap,
+            "left_out": dict(result.left_out),
             "sha256_model": _sha256_of(result.model),
         }
     )

@@ -158,7 +158,7 @@ def _judged(
     bounds: Bounds,
 ) -> tuple[int, float, float]:
     """The first rule that one client's answer breaks, with value and limit."""
-    n_points = risks.size
+    n_points = len(places)  # none where a sum's cuts were made at every client's own optimum
     reach = 0.0
     for i in range(n_points):
         reach = max(reach, places[i].score + abs(scales[i]))
