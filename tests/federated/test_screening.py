@@ -360,7 +360,7 @@ def test_a_client_that_contradicts_itself_is_named_and_forgotten(method):
     clients = blobs(3)
     others = [client.with_(y=-client.y) for client in clients]
     settings = {"tol": 0.0, "max_rounds": 25, "quorum": 2}
-    with pytest.raises(ClientError, match="a cut of one round.* lies above its risk") as caught:
+    with pytest.raises(ClientError, match=r"a cut of one round.* lies above its risk") as caught:
         train(clients, OURS[method], transport=Changing(clients, others, (4,)), **settings)
     assert caught.value.client_id == BAD
     result = train(
