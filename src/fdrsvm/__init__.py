@@ -7,7 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from fdrsvm.ambiguity.distribution import WorstCaseDistribution, worst_case_distribution
-    from fdrsvm.ambiguity.radius import mowb_confidence, practical_radius, wasserstein_radius
+    from fdrsvm.ambiguity.radius import (
+        generalisation_bound,
+        mowb_confidence,
+        practical_radius,
+        wasserstein_radius,
+    )
     from fdrsvm.ambiguity.worst_case import RiskOracle, WorstCaseRisk, worst_case_risk
     from fdrsvm.errors import (
         ClientError,
@@ -57,6 +62,7 @@ _HOME = {
     "WorstCaseRisk": "fdrsvm.ambiguity.worst_case",
     "feature_effects": "fdrsvm.evaluation.explain",
     "flipping_perturbation": "fdrsvm.evaluation.explain",
+    "generalisation_bound": "fdrsvm.ambiguity.radius",
     "mowb_confidence": "fdrsvm.ambiguity.radius",
     "practical_radius": "fdrsvm.ambiguity.radius",
     "wasserstein_radius": "fdrsvm.ambiguity.radius",
@@ -89,6 +95,7 @@ __all__ = [
     "WorstCaseRisk",
     "feature_effects",
     "flipping_perturbation",
+    "generalisation_bound",
     "mowb_confidence",
     "practical_radius",
     "wasserstein_radius",

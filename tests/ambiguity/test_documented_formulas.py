@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 from scipy.optimize import linprog, minimize_scalar
 
-from fdrsvm import worst_case_risk
+from fdrsvm import FDRSVC, worst_case_risk
 from fdrsvm.maths.losses import LOSSES
 from fdrsvm.maths.norms import dual_norm, dual_norm_subgradient
 from tests.problems import NORMS, problems
@@ -152,3 +152,53 @@ def test_the_documented_subgradient_is_the_one_returned(loss, problem):
     v += max(rest, 0.0) * loss.lipschitz * dual_norm_subgradient(problem.w, problem.norm)
     assert_allclose(risk.subgradient, v, atol=1e-12)
     assert_allclose(risk.intercept_subgradient, (problem.y * slopes).mean(), atol=1e-12)
+
+
+@pytest.mark.parametrize("w", [2.0, 10.0, 1e6])
+def test_on_a_box_the_risk_need_not_grow_with_the_model(w):
+    """[coercivity]: the paper's lemma fails for kappa = inf, and holds again at a finite one."""
+    X, y = np.array([[0.5]]), np.array([1.0])
+    for epsilon in (0.1, 0.3, 0.7):
+        stuck = worst_case_risk([w], X, y, epsilon=epsilon, kappa=np.inf, support="unit-box")
+        assert_allclose(stuck.value, min(1.0, 2 * epsilon), rtol=1e-12)
+        kappa = 2.0
+        risk = worst_case_risk([w], X, y, epsilon=epsilon, kappa=kappa, support="unit-box")
+        delta = min(1.0, epsilon / (kappa + 1.0))
+        assert risk.value >= delta / 2 * w / 2  # E |w x| is w/2 for uniform x
+    away = worst_case_risk([w], X + 1, y, epsilon=0.3, kappa=np.inf, support=(1.0, 2.0))
+    assert away.value == 0.0
+
+
+@pytest.mark.parametrize("norm", NORMS)
+@pytest.mark.parametrize("kappa", [0.05, 1.0, np.inf])
+def test_clients_of_one_sample_each_are_robust_sample_by_sample(norm, kappa, rng):
+    """[one-sample-clients], the paper's Remark 1, in a federation with G = N."""
+    X, y = rng.random((12, 3)), np.where(np.arange(12) % 3, 1.0, -1.0)
+    own = rng.uniform(0.01, 0.1, size=12)
+    model = FDRSVC(epsilon=own, kappa=kappa, norm=norm, client_weights="equal", tol=1e-6)
+    model.fit(X, y, clients=np.arange(12))
+    objectives = []
+    for w, b in [(model.coef_[0], model.intercept_[0]), (rng.normal(size=3), 0.3)]:
+        size = np.linalg.norm(w, {"l1": np.inf, "l2": 2, "linf": 1}[norm])
+        losses = []
+        for x, label, epsilon in zip(X, y, own, strict=True):
+            margin = label * (w @ x + b)
+            kept, flipped = max(0.0, 1 - margin), max(0.0, 1 + margin)
+            share = min(1.0, epsilon / kappa)
+            left = epsilon if np.isinf(kappa) else epsilon - share * kappa
+            losses.append(
+                max(
+                    kept + epsilon * size,
+                    (1 - share) * kept + share * flipped + left * size,
+                )
+            )
+        risks = [
+            worst_case_risk(
+                w, X[[n]], y[[n]], epsilon=own[n], kappa=kappa, norm=norm, intercept=b
+            ).value
+            for n in range(12)
+        ]
+        assert_allclose(risks, losses, rtol=1e-10)
+        objectives.append(np.mean(losses))
+    assert_allclose(model.objective_, objectives[0], rtol=1e-10)
+    assert objectives[1] >= model.lower_bound_

@@ -141,7 +141,11 @@ def test_certify_states_the_papers_confidence_if_told_its_constants(model, capsy
     _, out, _ = call(capsys, "certify", model, "--c1", "2", "--c2", "1e4")
     value = mowb_confidence([0.02] * 3, [40] * 3, 3, c1=2.0, c2=1e4)
     assert 0.0 < value < 1.0
-    assert f"with probability {value:.4g} at least" in " ".join(out.split())
+    in_any_case = mowb_confidence([0.02] * 3, [40] * 3, 3, c1=2.0, c2=1e4, independent=False)
+    assert (
+        f"with probability {value:.4g} at least if clients are independent of each other, "
+        f"{in_any_case:.4g} in any case"
+    ) in " ".join(out.split())
 
 
 def test_certify_asks_for_data_where_another_ball_is_asked_about(model, capsys):

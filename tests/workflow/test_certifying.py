@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from fdrsvm import RiskOracle
+from fdrsvm import RiskOracle, UnsupportedError, mowb_confidence
 from fdrsvm.workflow.ball import Overrides, balls, client_weights
-from fdrsvm.workflow.certifying import flips, in_words, proved, recompute
+from fdrsvm.workflow.certifying import confidence, flips, in_words, proved, recompute
 from fdrsvm.workflow.configuration import FitSettings
 from fdrsvm.workflow.rows import Rows
 from fdrsvm.workflow.scaling import Scaling
@@ -105,3 +105,17 @@ def test_a_row_a_client_is_the_mean_loss_at_radius_zero(rows):
     for one in recompute(model, rows).risks:
         hinge = np.maximum(0.0, 1.0 - margins[rows.clients == one.client]).mean()
         assert one.worst_case == pytest.approx(hinge, rel=1e-9, abs=1e-9)
+
+
+def test_balls_without_flips_have_no_confidence(rows):
+    """[radius]: with kappa = inf only the very shares of labels that were recorded lie in them."""
+    counts = {"a": 50, "b": 25, "c": 15}
+    model = train(FitSettings(params={"epsilon": 0.02, "kappa": (1.0, 1.0, np.inf)}), rows).model
+    with pytest.raises(UnsupportedError, match="train with a finite kappa"):
+        confidence(model, counts, 2.0, 1e6)
+    model = train(FitSettings(params={"epsilon": 0.02}), rows).model
+    for independent in (True, False):
+        expected = mowb_confidence(
+            [0.02] * 3, [50, 25, 15], 4, c1=2.0, c2=1e6, independent=independent
+        )
+        assert confidence(model, counts, 2.0, 1e6, independent=independent) == expected

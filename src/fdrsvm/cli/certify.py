@@ -105,10 +105,15 @@ def _confidence(
         counts = {name: len(part.X) for name, part in grouped(model, rows).items()}
     if not counts:
         raise click.UsageError("The file does not say how many rows there were: give the data.")
-    value = confidence(model, counts, c1, c2, tail)
+    value, in_any_case = (
+        confidence(model, counts, c1, c2, tail, independent=independent)
+        for independent in (True, False)
+    )
     return (
         f"Confidence: with c1 = {c1:g}, c2 = {c2:g} and tail exponent {tail:g}, the truth lies "
-        f"within the radius with probability {value:.4g} at least (Proposition 2 of the paper)."
+        f"within the radius with probability {value:.4g} at least if clients are independent of "
+        f"each other, {in_any_case:.4g} in any case; the true risk is then no larger than the "
+        "worst-case risk (Proposition 2 of the paper, with the exponent of docs/maths.md)."
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -9,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from fdrsvm.errors import ClientError, ConvergenceWarning
 from fdrsvm.estimators._base import Certified
 from fdrsvm.federated.algorithms import OneVsRest
 from fdrsvm.federated.algorithms.one_vs_rest import OneVsRestStanding
@@ -42,23 +44,39 @@ def train(
     verbose: int,
     stacklevel: int,
     secure_aggregation: bool = False,
+    advice: str = "",
 ) -> Result:
-    """One run in this process, for all classes together; ``stacklevel`` counts from the caller."""
+    """One run in this process, for all classes together; ``stacklevel`` counts from the caller.
+
+    ``advice`` is what may help where the run fails or ends above ``tol``, beyond more rounds.
+    """
     tol = check_non_negative(tol, "tol")
     algorithm: Any = method if n_models == 1 else OneVsRest(method, n_models, tol)
     callbacks: list[Callback] = [*_watchers.get(), *([print_round] if verbose else [])]
     transport: Transport = InProcess(problems, n_threads=check_count(n_threads, "n_threads"))
     if secure_aggregation:
         transport, algorithm, client_weights = summed(transport, algorithm, client_weights)
-    return run_rounds(
-        transport,
-        algorithm,
-        max_rounds=check_count(max_rounds, "max_rounds"),
-        tol=tol,
-        client_weights=client_weights,
-        callbacks=callbacks,
-        stacklevel=stacklevel + 1,
-    )
+    try:
+        result = run_rounds(
+            transport,
+            algorithm,
+            max_rounds=check_count(max_rounds, "max_rounds"),
+            tol=tol,
+            client_weights=client_weights,
+            callbacks=callbacks,
+            stacklevel=stacklevel + 1,
+        )
+    except ClientError as error:
+        if not advice:
+            raise
+        raise ClientError(error.client_id, error.round, f"{error.reason}; {advice}") from error
+    if advice and result.gap > tol > 0.0:
+        warnings.warn(
+            f"certified relative gap {result.gap:.1e}: {advice}",
+            ConvergenceWarning,
+            stacklevel=stacklevel + 1,
+        )
+    return result
 
 
 def summed(

@@ -21,7 +21,14 @@ from fdrsvm.errors import InvalidInputError
 from fdrsvm.estimators._equal_rows import merge_equal_rows
 from fdrsvm.federated.algorithms import OneVsRestProblem
 from fdrsvm.federated.problem import make_client
-from fdrsvm.maths.arrays import Array, Matrix, check_choice, check_non_negative, check_vector
+from fdrsvm.maths.arrays import (
+    Array,
+    Matrix,
+    check_choice,
+    check_non_negative,
+    check_vector,
+    refuse_stand_ins,
+)
 
 _Checked = TypeVar("_Checked")
 
@@ -83,7 +90,7 @@ def read_training_data(
     With ``merge``, equal rows of a client become one, and the order of rows is forgotten.
     """
     check_columns(X)
-    _refuse_missing(y, "y")
+    check_label_values(y, "y")
     X, y = validate_data(estimator, X, y, accept_sparse="csr", dtype=np.float64, order="C")
     if y.dtype.kind == "O":
         _distinct(y, "y")  # else what is missing is an error without a name in the next line
@@ -194,7 +201,7 @@ def _check_names(value: Mapping[Any, Any], argument: str, labels: Sequence[Any])
 
 
 def check_columns(X: Any) -> None:
-    """No text that could be read as numbers, no two columns of one name."""
+    """No text, date or masked value that could be read as a number, no two columns of one name."""
     columns = getattr(X, "columns", None)
     if columns is not None:
         name, count = Counter(columns).most_common(1)[0] if len(columns) else ("", 0)
@@ -203,6 +210,7 @@ def check_columns(X: Any) -> None:
                 "X", "its columns must have different names", f"{count} are called {name!r}"
             )
     if not sparse.issparse(X):
+        refuse_stand_ins(X, "X")
         _refuse_text([X] if columns is None else [X[name] for name in columns])
 
 
@@ -261,8 +269,20 @@ def _check_weights(sample_weight: Any, n_rows: int) -> Array:
     return weights
 
 
-def _refuse_missing(labels: Any, argument: str) -> None:
-    """In a list, before NumPy makes a label "nan" of what is missing."""
+def check_label_values(labels: Any, argument: str) -> None:
+    """Nothing masked or missing, and of classes no dates, before NumPy makes labels of it."""
+    if isinstance(labels, np.ma.MaskedArray) and np.ma.is_masked(labels):
+        raise InvalidInputError(
+            argument,
+            "labels must not be masked: leave those rows out",
+            f"{np.ma.count_masked(labels)} are",
+        )
+    if argument == "y" and getattr(getattr(labels, "dtype", None), "kind", "O") in "mM":
+        raise InvalidInputError(
+            argument,
+            "labels must be text, whole numbers or booleans: turn dates and durations into text",
+            f"their dtype is {labels.dtype}",
+        )
     if isinstance(labels, list | tuple) and any(
         label is None or (isinstance(label, float) and label != label) for label in labels
     ):
@@ -272,7 +292,7 @@ def _refuse_missing(labels: Any, argument: str) -> None:
 def _check_clients(clients: Any, n_rows: int) -> npt.NDArray[Any]:
     if clients is None:
         return np.full(n_rows, _ONLY_CLIENT)
-    _refuse_missing(clients, "clients")
+    check_label_values(clients, "clients")
     labels = np.asarray(clients)
     if labels.shape != (n_rows,):
         raise InvalidInputError(

@@ -11,6 +11,7 @@ from fdrsvm.ambiguity.ball import Support
 from fdrsvm.errors import ConvergenceWarning, UnsupportedError
 from fdrsvm.estimators._base import Certified, LinearClassifier, check_flag
 from fdrsvm.estimators._rounds import certified, standings, train
+from fdrsvm.estimators._scale import scale_advice
 from fdrsvm.estimators._training_data import (
     TrainingData,
     make_problems,
@@ -27,7 +28,9 @@ from fdrsvm.solvers import PreparedClient, Solution, Status, prepare_client
 __all__ = ["DRSVC"]
 
 _REACH = 10.0  # at epsilon = 0 a bound holds for models so many times as large: [repair]
-_FINEST = 1e-12  # smaller gaps are rounding
+# Smaller gaps are rounding, and so are smaller objectives: the model 0 has 1, and where the optimum
+# is 0 no relative gap would ever close.
+_FINEST = 1e-12
 _MAX_SOLVES = 4
 
 
@@ -199,7 +202,7 @@ class DRSVC(LinearClassifier):
     def _set_reason(self, solutions: list[Solution], proved: list[Certified]) -> None:
         self.stop_reason_ = Stop.TOL.value
         for solution, one in zip(solutions, proved, strict=True):
-            if solution.gap > max(self.tol * solution.objective, _FINEST):
+            if one.gap > self.tol:
                 status = Status.STALLED if solution.status is Status.SOLVED else solution.status
                 self.stop_reason_ = status.value
                 warnings.warn(
@@ -223,6 +226,7 @@ class DRSVC(LinearClassifier):
             n_threads=1,
             verbose=self.verbose,
             stacklevel=3,
+            advice=scale_advice(data),
         )
         models = standings(result)
         self._set_models([one.model for one in models], data.classes)
@@ -252,5 +256,5 @@ def _proved(client: PreparedClient, solution: Solution, ball: dict[str, Any]) ->
     if ball["epsilon"] == 0.0:
         size = dual_norm(solution.w, ball["norm"])
         radius = _REACH * max(size, 1.0 / client.problem.feature_scale)
-    gap = (objective - bound) / objective if objective > 0.0 else 0.0
+    gap = (objective - bound) / objective if objective > _FINEST else 0.0
     return Certified(objective, bound, gap, radius)

@@ -12,6 +12,7 @@ from fdrsvm.ambiguity.worst_case import WORST_CASES, WorstCase
 from fdrsvm.errors import UnsupportedError
 from fdrsvm.estimators._base import LinearClassifier, check_flag
 from fdrsvm.estimators._rounds import certified, standings, train
+from fdrsvm.estimators._scale import scale_advice
 from fdrsvm.estimators._training_data import (
     TrainingData,
     client_shares,
@@ -233,6 +234,7 @@ class FDRSVC(LinearClassifier):
             verbose=self.verbose,
             stacklevel=2,
             secure_aggregation=check_flag(self.secure_aggregation, "secure_aggregation"),
+            advice=scale_advice(data),
         )
         self._set_result(result, data.classes, data.client_labels, data.n_clipped)
         return self

@@ -27,7 +27,11 @@ from fdrsvm.estimators._search import (
     make_trials,
     run_trial,
 )
-from fdrsvm.estimators._training_data import TrainingData, read_training_data
+from fdrsvm.estimators._training_data import (
+    TrainingData,
+    check_label_values,
+    read_training_data,
+)
 from fdrsvm.estimators.fdrsvc import FDRSVC
 from fdrsvm.estimators.linear_model import LinearModel
 from fdrsvm.federated.algorithms.subgradient import StepDecay
@@ -233,6 +237,7 @@ worst_case_risk_per_client_, n_iter_, stop_reason_, history_, client_labels_
         """
         refit, n_folds = check_flag(self.refit, "refit"), check_count(self.cv, "cv", 2)
         self._forget_best()
+        check_label_values(y, "y")
         y = column_or_1d(y, warn=True)  # here, since it is read more than once
         given = {"clients": clients, "sample_weight": sample_weight}
         rows = read_training_data(self, X, y, class_weight=None, **given)

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any, ClassVar, Self
 
 import numpy as np
 import numpy.typing as npt
 from sklearn.utils import check_random_state
 
+from fdrsvm.errors import ConvergenceWarning
 from fdrsvm.estimators._base import LinearClassifier, check_flag
 from fdrsvm.estimators._rounds import certified, standings, train
+from fdrsvm.estimators._scale import mean_hinge, scale_advice
 from fdrsvm.estimators._training_data import (
+    TrainingData,
     client_shares,
     make_problems,
     radii,
@@ -18,7 +22,13 @@ from fdrsvm.estimators._training_data import (
 )
 from fdrsvm.federated.algorithms import FedAvg, FedDRO, FedProx, FedSGD
 from fdrsvm.federated.rounds import Result
-from fdrsvm.maths.arrays import check_choice, check_count, check_non_negative, check_positive
+from fdrsvm.maths.arrays import (
+    Array,
+    check_choice,
+    check_count,
+    check_non_negative,
+    check_positive,
+)
 
 __all__ = ["FedSVC"]
 
@@ -168,6 +178,11 @@ class FedSVC(LinearClassifier):
         -------
         FedSVC
             This object.
+
+        Warns
+        -----
+        ConvergenceWarning
+            If the model is no better than the model 0: steps are too long for the features.
         """
         method = self._method()
         data = read_training_data(
@@ -186,18 +201,21 @@ class FedSVC(LinearClassifier):
             [np.inf] * len(penalties),
             fit_intercept=check_flag(self.fit_intercept, "fit_intercept"),
         )
+        shares = client_shares(self.client_weights, data)
         result = train(
             problems,
             method,
             data.n_models,
-            client_weights=client_shares(self.client_weights, data),
+            client_weights=shares,
             max_rounds=self.max_rounds,
             tol=self.tol,
             n_threads=self.n_threads,
             verbose=self.verbose,
             stacklevel=2,
+            advice=scale_advice(data),
         )
         self._set_result(result, data.classes, data.client_labels)
+        self._warn_unless_useful(data, result, shares)
         return self
 
     def _method(self) -> Any:
@@ -218,6 +236,20 @@ class FedSVC(LinearClassifier):
         momentum = None if self.momentum is None else check_positive(self.momentum, "momentum")
         temperature = check_positive(self.temperature, "temperature")
         return FedDRO(rate, temperature, momentum, n_steps=n_epochs, **drawn)
+
+    def _warn_unless_useful(self, data: TrainingData, result: Result, shares: Array) -> None:
+        """Steps that are too long for the features leave a model that is worse than none."""
+        loss = float(mean_hinge(data, result.newest.reshape(data.n_models, -1), shares).max())
+        if loss < 1.0:
+            return
+        remedy = scale_advice(data) or "try a smaller learning_rate or more rounds"
+        warnings.warn(
+            f"{self.algorithm}: after {result.n_rounds} rounds the mean hinge loss is {loss:.2g}, "
+            f"no better than that of the model 0, with a certified relative gap of "
+            f"{result.gap:.1e}; {remedy}",
+            ConvergenceWarning,
+            stacklevel=3,
+        )
 
     def _set_result(
         self, result: Result, classes: npt.NDArray[Any], client_labels: npt.NDArray[Any]

@@ -40,6 +40,7 @@ from fdrsvm.maths.arrays import (
     check_non_negative,
     check_vector,
     column_label,
+    refuse_stand_ins,
 )
 
 __all__ = [
@@ -129,6 +130,7 @@ class _Scaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # type: i
 
     def _check_scaled(self, X: Any, **options: Any) -> Matrix:
         """Not by ``validate_data``: an array that ``transform`` made has no names, and need not."""
+        refuse_stand_ins(X, "X")
         X = check_array(X, dtype=np.float64, **options)
         if X.shape[1] != self.n_features_in_:
             raise InvalidInputError(
@@ -221,6 +223,7 @@ class FederatedMinMaxScaler(_Scaler):
             A client label for each row. None means one client.
         """
         _refuse_sparse(X)
+        refuse_stand_ins(X, "X")
         X = validate_data(self, X, dtype=np.float64)
         groups = _rows_by_client(clients, X.shape[0])
         if self.limits is None:
@@ -283,6 +286,7 @@ class FederatedMinMaxScaler(_Scaler):
     def _check_rows(self, X: Any) -> Array:
         check_is_fitted(self)
         _refuse_sparse(X)
+        refuse_stand_ins(X, "X")
         rows: Array = validate_data(self, X, dtype=np.float64, reset=False)
         return rows
 
@@ -428,6 +432,7 @@ class FederatedStandardScaler(_Scaler):
             Not negative. A row of weight 2 counts as two rows, one of weight 0 as none.
         """
         self._refuse_shifting_sparse(X)
+        refuse_stand_ins(X, "X")
         X = validate_data(self, X, dtype=np.float64, accept_sparse="csr")
         weights = _check_weights(sample_weight, X.shape[0])
         groups = _rows_by_client(clients, X.shape[0])
@@ -451,6 +456,7 @@ class FederatedStandardScaler(_Scaler):
         """X shifted and scaled: a dense array, or CSR if X is sparse."""
         check_is_fitted(self)
         self._refuse_shifting_sparse(X)
+        refuse_stand_ins(X, "X")
         X = validate_data(self, X, dtype=np.float64, accept_sparse="csr", reset=False)
         with np.errstate(over="ignore"):
             if sparse.issparse(X):

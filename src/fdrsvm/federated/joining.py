@@ -19,13 +19,20 @@ from typing import Any, Literal, TypeAlias
 
 from fdrsvm.codec import pack, unpack
 from fdrsvm.errors import CorruptDataError, InvalidInputError
-from fdrsvm.federated.messages import ClientProfile, decode_profile, encode_profile
+from fdrsvm.federated.messages import (
+    LARGEST_COUNT,
+    ClientProfile,
+    decode_profile,
+    encode_profile,
+)
 
 Label: TypeAlias = "str | int"
 RequestKind = Literal["greeting", "round"]
 ResponseKind = Literal["introduction", "update", "error"]
 
 _KIND, _VERSION = "introduction", 1
+_LARGEST_NUMBER = 1e300  # of a task: no radius or limit, and safe to multiply
+_LARGEST_LABEL = 2**63 - 1
 
 
 class TellableError(InvalidInputError):
@@ -66,9 +73,41 @@ class Task:
             known = {entry.name for entry in fields(cls)}
             if set(content) != known:
                 raise ValueError(f"see {sorted(set(content) ^ known)}")
-            return cls(**{**content, "classes": tuple(content["classes"])})
+            task = cls(**{**content, "classes": tuple(content["classes"])})
+            _check_task(task)
+            return task
         except (ValueError, TypeError, KeyError, RecursionError) as error:
             raise CorruptDataError(f"task: of another release ({error})") from None
+
+
+def _check_task(task: Task) -> None:
+    """Types and sizes as a client will use them: the other side may be anybody's program."""
+    rules = {
+        "epsilon": task.epsilon == "auto" or _is_number(task.epsilon),
+        "kappa": task.kappa == "inf" or _is_number(task.kappa),
+        "feature_limit": _is_number(task.feature_limit),
+        "fit_intercept": type(task.fit_intercept) is bool,
+        "merge": type(task.merge) is bool,
+        "blur": type(task.blur) is int and 0 <= task.blur <= LARGEST_COUNT,
+        "classes": all(map(_is_label, task.classes)),
+        **{
+            name: type(getattr(task, name)) is str
+            for name in ("norm", "support", "worst_case", "loss")
+        },
+    }
+    wrong = sorted(name for name, holds in rules.items() if not holds)
+    if wrong:
+        raise ValueError(
+            f"see {wrong}; counts go up to {LARGEST_COUNT}, numbers up to {_LARGEST_NUMBER:g}"
+        )
+
+
+def _is_number(value: object) -> bool:
+    return type(value) in (int, float) and -_LARGEST_NUMBER <= value <= _LARGEST_NUMBER  # type: ignore[operator]
+
+
+def _is_label(value: object) -> bool:
+    return type(value) is str or (type(value) is int and abs(value) <= _LARGEST_LABEL)
 
 
 @dataclass(frozen=True)
@@ -147,7 +186,9 @@ def decode_introduction(data: bytes) -> Introduction:
             release=header["release"],
         )
     except (KeyError, TypeError, ValueError) as error:
-        raise CorruptDataError(f"{_KIND}: its content does not fit together ({error})") from None
+        raise CorruptDataError(
+            f"{_KIND}: its content does not fit together ({error}); counts go up to {LARGEST_COUNT}"
+        ) from None
     _check_introduction(introduction, header)
     # Text or a mapping in place of a list makes a tuple too, of its letters or keys.
     if encode_introduction(introduction) != data:
@@ -161,13 +202,16 @@ def _check_introduction(introduction: Introduction, header: Mapping[str, Any]) -
     holds = (
         set(header) == {entry.name for entry in fields(Introduction)}
         and type(introduction.n_rows) is int
-        and introduction.n_rows >= profile.n_samples
+        and profile.n_samples <= introduction.n_rows <= LARGEST_COUNT
         and len(introduction.labels) >= 1
-        and all(type(label) in (str, int) for label in introduction.labels)
+        and all(map(_is_label, introduction.labels))
         and all(type(name) is str and name for name in introduction.feature_names)
         and len(set(introduction.feature_names)) == profile.n_features
         and type(introduction.contract) is str
         and type(introduction.release) is str
     )
     if not holds:
-        raise CorruptDataError(f"{_KIND}: its fields do not fit together")
+        raise CorruptDataError(
+            f"{_KIND}: its fields do not fit together; counts go up to {LARGEST_COUNT}, labels to "
+            f"{_LARGEST_LABEL}"
+        )

@@ -21,6 +21,7 @@ from fdrsvm.maths.norms import NORMS
 
 VERSION = 1
 MAX_BYTES = 1 << 30
+LARGEST_COUNT = 2**53  # of rows or features: beyond, float64 cannot tell neighbours apart
 Values: TypeAlias = Mapping[str, Array]
 Shape: TypeAlias = "tuple[int | None, ...]"
 
@@ -106,7 +107,7 @@ def decode_profile(data: bytes) -> ClientProfile:
 
 
 def _is_count(value: object) -> bool:
-    return type(value) is int and value >= 1
+    return type(value) is int and 1 <= value <= LARGEST_COUNT
 
 
 def _is_size(value: object) -> bool:

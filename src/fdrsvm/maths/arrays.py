@@ -5,6 +5,7 @@ Nothing behind these functions checks again.
 
 from __future__ import annotations
 
+import datetime
 import math
 from collections.abc import Callable
 from typing import Any, TypeAlias
@@ -20,6 +21,9 @@ Array: TypeAlias = npt.NDArray[np.float64]
 Matrix: TypeAlias = Any
 
 _NUMERIC_KINDS = "biuf"
+_TIME_KINDS = "mM"
+# pandas' own dates and durations derive from these; its periods are told by their name.
+_TIMES = (np.datetime64, np.timedelta64, datetime.date, datetime.time, datetime.timedelta)
 
 
 def column_label(names: Any, column: int) -> str:
@@ -27,8 +31,94 @@ def column_label(names: Any, column: int) -> str:
     return f"column {column}" if names is None else f"column {column} ({list(names)[column]!r})"
 
 
+def refuse_stand_ins(value: Any, argument: str) -> None:
+    """No masked values, dates or durations, which NumPy would hand on as numbers.
+
+    In a data frame nothing may be missing either, since there the column has a name to give.
+    """
+    is_plain = type(value) is np.ndarray and value.dtype.kind in _NUMERIC_KINDS
+    if is_plain or sparse.issparse(value):
+        return
+    columns = getattr(value, "columns", None)
+    if columns is None or not hasattr(value, "__getitem__"):
+        _refuse_masked(value, argument)
+        _refuse_times(value, argument, None)
+        return
+    for position, name in enumerate(columns):
+        label = column_label(columns, position)
+        _refuse_times(value[name], argument, label)
+        _refuse_missing(value[name], argument, label)
+
+
+def _refuse_masked(value: Any, argument: str) -> None:
+    rows = value if isinstance(value, list | tuple) else ()
+    place = ""
+    if isinstance(value, np.ma.MaskedArray) and np.ma.is_masked(value):
+        place = _place(np.ma.getmaskarray(value))
+    for n, row in enumerate(rows):  # NumPy forgets the masks of rows that it makes an array of
+        if isinstance(row, np.ma.MaskedArray) and np.ma.is_masked(row):
+            place = place or f"row {n}, column {int(np.ma.getmaskarray(row).argmax())}"
+    if place:
+        raise InvalidInputError(
+            argument,
+            "must hold no masked values: fill them in, or leave those rows out",
+            f"{place} is masked",
+        )
+
+
+def _refuse_times(value: Any, argument: str, label: str | None) -> None:
+    try:
+        array = np.asarray(value)
+    except (TypeError, ValueError):
+        return  # no array at all, which others have a word for
+    if array.dtype.kind == "O":
+        found = np.array([_is_time(item) for item in array.flat], dtype=bool).reshape(array.shape)
+    else:
+        found = np.full(array.shape, array.dtype.kind in _TIME_KINDS)
+    if found.any():
+        raise InvalidInputError(
+            argument,
+            "must be numbers, not dates or durations: leave them out, or count, say, the hours "
+            "since a fixed time",
+            f"{label or _place(found)} is a date or duration",
+        )
+
+
+def _is_time(item: Any) -> bool:
+    return isinstance(item, _TIMES) or type(item).__name__ == "Period"
+
+
+def _refuse_missing(column: Any, argument: str, label: str) -> None:
+    array = np.asarray(column)
+    if array.dtype.kind == "f":
+        missing = np.isnan(array)
+    elif array.dtype.kind == "O":
+        missing = np.array([_is_missing(item) for item in array.flat], dtype=bool)
+    else:
+        return
+    if missing.any():
+        raise InvalidInputError(
+            argument,
+            "every value must be finite: fill in what is missing, or leave those rows out",
+            f"row {int(np.flatnonzero(missing)[0])}, {label} is nan or missing",
+        )
+
+
+def _is_missing(item: Any) -> bool:
+    if isinstance(item, float):
+        return item != item
+    return item is None or type(item).__name__ == "NAType"  # pandas.NA, without pandas
+
+
+def _place(where: npt.NDArray[np.bool_]) -> str:
+    """Row and column, or entry, of the first True."""
+    at = [int(i) for i in np.argwhere(where)[0]] if where.ndim else []
+    return f"row {at[0]}, column {at[1]}" if len(at) == 2 else f"entry {at[0]}" if at else "it"
+
+
 def _as_float(value: Any, argument: str) -> Array:
     """A float64 array, never by reading text as numbers or by dropping an imaginary part."""
+    refuse_stand_ins(value, argument)
     try:
         array = np.asarray(value)
     except ValueError as error:

@@ -216,14 +216,32 @@ def flips(model: LinearModel, rows: Rows, norm: str | None = None) -> Flips:
 
 
 def confidence(
-    model: LinearModel, counts: Mapping[str, int], c1: float, c2: float, a: float = 2.0
+    model: LinearModel,
+    counts: Mapping[str, int],
+    c1: float,
+    c2: float,
+    a: float = 2.0,
+    *,
+    independent: bool = True,
 ) -> float:
-    """Probability, at least, that the true mixture lies in the balls: Proposition 2."""
+    """Probability, at least, that the true mixture lies in the balls: [confidence]."""
     if model.estimator not in ROBUST:
         raise UnsupportedError(f"a {model.estimator} has no ball, and no confidence")
     own = balls(model, counts)
-    radii = [own[name].epsilon for name in counts]
-    return mowb_confidence(radii, list(counts.values()), model.n_features, c1=c1, c2=c2, a=a)
+    if any(math.isinf(own[name].kappa) for name in counts):
+        raise UnsupportedError(
+            "with kappa = inf the balls hold only the shares of labels that were recorded, and "
+            "there is no confidence: train with a finite kappa"
+        )
+    return mowb_confidence(
+        [own[name].epsilon for name in counts],
+        list(counts.values()),
+        model.n_features,
+        c1=c1,
+        c2=c2,
+        a=a,
+        independent=independent,
+    )
 
 
 def training_counts(model: LinearModel) -> dict[str, int]:
