@@ -105,3 +105,8 @@ class DegenerateModelWarning(UserWarning):
 
     def __str__(self) -> str:
         return f"{self.found}; {self.remedy}" if self.remedy else self.found
+
+    @property
+    def for_command_line(self) -> str:
+        """What was found, and what to type about it."""
+        return f"{self.found}; {self.command_line_remedy}"

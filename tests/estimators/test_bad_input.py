@@ -22,6 +22,9 @@ from fdrsvm.errors import ClientError
 from fdrsvm.estimators import DRSVC, FDRSVC, FedSVC
 from fdrsvm.estimators.scaling import FederatedMinMaxScaler
 
+# Of labels that are noise, or after too few rounds.
+MAY_GIVE_UP = pytest.mark.filterwarnings("ignore::fdrsvm.DegenerateModelWarning")
+
 
 def name_of(model):
     return type(model).__name__

@@ -82,29 +82,30 @@ def check_scoring(scoring: Any, n_classes: int) -> Scoring:
     return name
 
 
-def positive_class(classes: Sequence[Any], totals: Array, pos_label: Any = None) -> int:
+def positive_class(
+    classes: Sequence[Any], totals: Any, pos_label: Any = None, argument: str = "pos_label"
+) -> int:
     """Position of the class that scores of one class are of, for two classes.
 
     Parameters
     ----------
     classes : sequence of two labels
         Sorted.
-    totals : array of shape (2,)
+    totals : sequence of two numbers
         Rows of each class in training.
     pos_label : label, optional
-        The class asked for; by default the rarer one, of two equals the last.
+        The class asked for, also as text; by default the rarer one, of two equals the last.
+    argument : str
+        What an error calls it.
     """
     if pos_label is None:
         return 0 if totals[0] < totals[1] else 1
-    return label_place(classes, pos_label, "pos_label")
-
-
-def label_place(classes: Sequence[Any], label: Any, argument: str) -> int:
-    """Position of a label that may come as text, as from a command line."""
     names = [str(one) for one in classes]
-    if str(label) not in names:
-        raise InvalidInputError(argument, f"must be one of the classes {names}", f"it is {label!r}")
-    return names.index(str(label))
+    if str(pos_label) not in names:
+        raise InvalidInputError(
+            argument, f"must be one of the classes {names}", f"it is {pos_label!r}"
+        )
+    return names.index(str(pos_label))
 
 
 def _accuracy(counts: Array) -> float:

@@ -14,7 +14,6 @@ every client, w = 0 is even optimal, whatever the rows: [half-flips].
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -205,7 +204,7 @@ def _remedy(case: _Case, words: dict[str, str]) -> str:
 
 def _steps(case: _Case) -> list[str]:
     setting = case.setting
-    effort = _EFFORT[setting.estimator]
+    effort = _EFFORT.get(setting.estimator, "rounds")
     if setting.estimator == "FedSVC":  # its rounds end where they are told to
         return [*(["balance"] if case.balances else []), effort]
     radius = ["epsilon"] if setting.has_radius else []
@@ -217,7 +216,5 @@ def _steps(case: _Case) -> list[str]:
 
 def flip_share(epsilons: Sequence[float], kappas: Sequence[float]) -> float:
     """The least epsilon / kappa: so much of every client's mass may change its label."""
-    return min(
-        (0.0 if math.isinf(kappa) else epsilon / kappa)
-        for epsilon, kappa in zip(epsilons, kappas, strict=True)
-    )
+    pairs = zip(epsilons, kappas, strict=True)
+    return min((epsilon / kappa for epsilon, kappa in pairs), default=0.0)
