@@ -128,8 +128,10 @@ def judge(
     if evidence.is_flat:
         spread = float((evidence.high - evidence.low).max())
         found.append(f"ignores all features (its score varies by {spread:.1g} over all rows)")
-    shares = [_share(evidence.counts, k) for k in missed]
-    case = _Case(setting, evidence.is_flat, min(shares, default=1.0))
+    # Which class a flat model is left with is chance; the rarest is what it has given up on.
+    concerned = range(len(classes)) if evidence.is_flat else missed
+    shares = [_share(evidence.counts, k) for k in concerned if evidence.counts[k].any()]
+    case = _Case(setting, evidence.is_flat, min(shares))
     return DegenerateModelWarning(
         f"{whose} {', and '.join(found)}", _remedy(case, _IN_PYTHON), _remedy(case, _TYPED)
     )
@@ -159,7 +161,7 @@ _IN_PYTHON = {
     "ball": "a smaller epsilon or a larger kappa",
     "rounds": "more rounds (max_rounds)",
     "iterations": "more iterations (max_iter)",
-    "steps": "more rounds (max_rounds) or a larger learning_rate",
+    "steps": "a larger learning_rate, or FDRSVC",
 }
 _TYPED = {
     "balance": "--class-weight balanced",
@@ -167,7 +169,7 @@ _TYPED = {
     "ball": "a smaller epsilon (--set epsilon=...) or a larger kappa (--set kappa=...)",
     "rounds": "more rounds (--set max_rounds=...)",
     "iterations": "more iterations (--set max_iter=...)",
-    "steps": "more rounds (--set max_rounds=...) or a larger --set learning_rate=...",
+    "steps": "a larger step (--set learning_rate=...), or FDRSVC (--estimator FDRSVC)",
 }
 _OTHER_FEATURES = "features that tell the classes apart"
 
@@ -176,7 +178,7 @@ _EFFORT = {"FDRSVC": "rounds", "DRSVC": "iterations", "FedSVC": "steps"}
 
 
 class _Case(NamedTuple):
-    """What the remedy depends on; ``share`` is that of the rarest class that is missed."""
+    """What the remedy depends on; ``share`` is that of the rarest class concerned."""
 
     setting: Setting
     is_flat: bool
