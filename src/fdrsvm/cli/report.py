@@ -61,8 +61,10 @@ def report(
     if data or named:
         settings = data_settings(data, named, client_column, label, ignore)
         rows = read_rows(settings, features=loaded.feature_names)
-    elif sample is not None or fault is not None:
-        raise click.UsageError("--sample and --fault need data.")
+    elif sample is not None:
+        raise click.UsageError("--sample needs data.")
+    elif fault is not None:
+        raise click.UsageError("--fault needs data.")
     page = model_page(loaded, rows, name=model.name, sample=sample, fault=fault)
     write_atomically(output, page.encode())
     say(f"Report: {output}")
