@@ -38,9 +38,9 @@ STEPS = (
     (
         "Train one model across the plants. The data contract is checked first; its limits scale\n"
         "the features, so that no plant has to tell its extremes. `epsilon` is how far off data\n"
-        "may be: 1 % of each feature's range.",
+        "may be: 1 % of each feature's range. `--fault` is the class to find.",
         "fdrsvm fit pump/train --contract pump/contract.json --scaling limits "
-        "--set epsilon=0.01 --set norm=l2",
+        "--set epsilon=0.01 --set norm=l2 --fault leak",
     ),
     (
         "The worst-case risk is exact, and no model can be better by more than the certified gap.\n"

@@ -6,13 +6,14 @@ import re
 import shutil
 import subprocess
 import sys
+from contextlib import nullcontext
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 import fdrsvm
-from fdrsvm import DRSVC, worst_case_distribution, worst_case_risk
+from fdrsvm import DRSVC, DegenerateModelWarning, worst_case_distribution, worst_case_risk
 from tests.experiments.browser import FLAGS, NAMES, find_chromium
 
 ROOT = Path(__file__).parents[1]
@@ -183,7 +184,8 @@ def test_no_more_labels_flip_than_epsilon_over_kappa(rng):
 def test_nothing_is_learned_where_half_of_the_labels_may_flip(rng):
     _, _, X, y = noisy_rows(rng)
     for ratio, learns in ((0.5, False), (0.1, True)):
-        model = DRSVC(epsilon=0.01, kappa=0.01 / ratio).fit(X, y)
+        with nullcontext() if learns else pytest.warns(DegenerateModelWarning, match="1/2"):
+            model = DRSVC(epsilon=0.01, kappa=0.01 / ratio).fit(X, y)
         assert (model.objective_ < 0.99) == learns
     for _ in range(20):
         w = rng.normal(size=3) * 5.0

@@ -86,3 +86,31 @@ class ConvergenceWarning(UserWarning):
 
 class LeftOutWarning(UserWarning):
     """A run went on without a client: its certificate is that of the others."""
+
+
+class DegenerateModelWarning(UserWarning):
+    """A model (almost) never predicts a class that occurs, or ignores all features.
+
+    Attributes
+    ----------
+    found : str
+        Which class, and how often; or how little the scores vary.
+    remedy : str
+        What to do about it, in Python.
+    command_line_remedy : str
+        The same for ``fdrsvm fit``.
+    """
+
+    def __init__(self, found: str, remedy: str = "", command_line_remedy: str = "") -> None:
+        self.found = found
+        self.remedy = remedy
+        self.command_line_remedy = command_line_remedy
+        super().__init__(found, remedy, command_line_remedy)
+
+    def __str__(self) -> str:
+        return f"{self.found}; {self.remedy}" if self.remedy else self.found
+
+    @property
+    def for_command_line(self) -> str:
+        """What was found, and what to type about it."""
+        return f"{self.found}; {self.command_line_remedy}"

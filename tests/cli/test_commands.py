@@ -12,7 +12,18 @@ from fdrsvm import RiskOracle, mowb_confidence
 from fdrsvm.estimators.model_file import load_model
 from fdrsvm.federated import InProcess, Subgradient, make_client, run_rounds
 from fdrsvm.leakage import Recorded
-from tests.cli.cases import CLIENTS, FEATURES, call, error_line, rows_of, run, write_csv
+from tests.cli.cases import (
+    CLIENTS,
+    FEATURES,
+    OFFSETS,
+    SCALES,
+    call,
+    error_line,
+    rows_of,
+    run,
+    write_csv,
+)
+from tests.estimators.imbalanced import make_faults
 
 
 def test_predict_writes_labels_and_decisions_in_the_order_of_the_rows(home, model, tmp_path):
@@ -58,11 +69,13 @@ def test_evaluate_agrees_with_scikit_learn(home, model, capsys):
     found = scores_by(out)
     parts = {name: rows_of(name) for name in CLIENTS}
     parts["all"] = tuple(np.concatenate(each) for each in zip(*parts.values(), strict=True))
+    rarer = min(("leak", "healthy"), key=lambda label: np.sum(parts["all"][1] == label))
     for name, (X, y) in parts.items():
         guess, one = load_model(model).predict(X), found["model", name]
         assert one["n_rows"] == len(y)
         assert one["accuracy"] == pytest.approx(accuracy_score(y, guess), rel=1e-12)
-        assert one["f1"] == pytest.approx(f1_score(y, guess, pos_label="leak"), rel=1e-12)
+        assert one["f1"] == pytest.approx(f1_score(y, guess, pos_label=rarer), rel=1e-12)
+        assert one["f1_of"] == rarer
         balanced = balanced_accuracy_score(y, guess)
         assert one["balanced_accuracy"] == pytest.approx(balanced, rel=1e-12)
     _, out, _ = call(capsys, "evaluate", model, home / "plants", "--json", "--positive", "healthy")
@@ -301,3 +314,98 @@ def test_audit_leak_takes_a_recording(home, tmp_path, capsys):
     assert "folder: must hold a recording" in line
     three = error_line(capsys, "audit-leak", home / "three", "--rounds", "5")
     assert "two classes; there are 3" in three
+
+
+# --- a model that finds nothing ---
+
+
+@pytest.fixture(scope="module")
+def faults(tmp_path_factory):
+    """Four plants with 3 % faults, and what ``fit`` said of a model on them."""
+    home = tmp_path_factory.mktemp("faults")
+    X, y, plants = make_faults(n_features=3)
+    (home / "plants").mkdir()
+    for name in np.unique(plants):
+        own = plants == name
+        write_csv(home / "plants" / f"{name}.csv", X[own] * SCALES + OFFSETS, y[own])
+    return home, run("fit", "plants", cwd=home)
+
+
+SAID = "fdrsvm: the model predicts 'Fault' for none of 1200 rows, though 36 are"
+
+
+def test_fit_says_that_a_model_finds_nothing_and_the_remedy_it_names_works(faults, capsys):
+    home, done = faults
+    assert done.returncode == 4
+    (line,) = done.stderr.splitlines()
+    assert line.startswith(SAID)
+    assert "use --class-weight balanced; if that is not enough, a smaller epsilon" in line
+    kept = json.loads((home / "run" / "certificate.json").read_text())
+    assert kept["verdict"] == line.removeprefix("fdrsvm: ")
+    assert kept["positive"] == "Fault"
+    out = home / "balanced"
+    arguments = ("fit", home / "plants", "--class-weight", "balanced", "--output", out)
+    code, _, err = call(capsys, *arguments)
+    assert (code, err) == (0, "")
+    assert "verdict" not in json.loads((out / "certificate.json").read_text())
+    assert load_model(out / "model.safetensors").params["class_weight"] == "balanced"
+    found = call(capsys, "evaluate", out / "model.safetensors", home / "plants", "--json")
+    assert (found[0], found[2]) == (0, "")
+    assert scores_by(found[1])["model", "all"]["balanced_accuracy"] > 0.65
+
+
+def test_evaluate_says_it_too_and_names_the_class_that_f1_is_of(faults, capsys):
+    home, _ = faults
+    model, data = home / "run" / "model.safetensors", home / "plants"
+    code, out, err = call(capsys, "evaluate", model, data)
+    assert (code, err.startswith(SAID), len(err.splitlines())) == (0, True, 1)
+    heading, *rows = out.splitlines()
+    assert "F1 of 'Fault'" in heading
+    assert [row.split()[4] for row in rows] == ["0.000"] * 5
+    _, out, _ = call(capsys, "evaluate", model, data, "--fault", "ok")
+    assert "F1 of 'ok'" in out
+    _, out, _ = call(capsys, "evaluate", model, data, "--json")
+    assert {one["f1_of"] for one in json.loads(out)} == {"Fault"}
+    line = error_line(capsys, "evaluate", model, data, "--fault", "leak")
+    assert "fault: must be one of the classes ['Fault', 'ok']; it is 'leak'" in line
+
+
+def test_report_says_it_on_the_console_and_on_the_page(faults, capsys):
+    home, _ = faults
+    model, page = home / "run" / "model.safetensors", home / "report.html"
+    for data in ((home / "plants",), ()):
+        code, _, err = call(capsys, "report", model, *data, "--output", page)
+        assert (code, err.startswith(SAID)) == (0, True)
+        assert '<p class="verdict">Warning: the model predicts' in page.read_text()
+    line = error_line(capsys, "report", model, "--fault", "ok", code=2)
+    assert "--fault needs data" in line
+
+
+def test_the_model_file_remembers_the_class_that_was_asked_for(home, tmp_path, capsys):
+    arguments = ("fit", home / "plants", "--fault", "healthy", "--set", "epsilon=0.02")
+    code, _, err = call(capsys, *arguments, "--output", tmp_path)
+    assert (code, err) == (0, "")
+    _, out, _ = call(capsys, "evaluate", tmp_path / "model.safetensors", home / "plants")
+    assert "F1 of 'healthy'" in out
+    (tmp_path / "run.toml").write_text(f"[data]\nfolder = '{home / 'plants'}'\nfault = 'leak'\n")
+    call(capsys, "fit", "--config", tmp_path / "run.toml", "--output", tmp_path)
+    assert load_model(tmp_path / "model.safetensors").record["positive"] == "leak"
+    line = error_line(capsys, *arguments[:2], "--fault", "worn", "--output", tmp_path)
+    assert "fault: must be one of the classes ['healthy', 'leak']; it is 'worn'" in line
+    line = error_line(capsys, "fit", home / "three", "--fault", "worn", "--output", tmp_path)
+    assert "fault: is for two classes; there are 3" in line
+
+
+def test_of_three_classes_the_mean_is_given(home, capsys):
+    three = home / "three-run" / "model.safetensors"
+    _, out, _ = call(capsys, "evaluate", three, home / "three")
+    assert "mean F1" in out
+    line = error_line(capsys, "evaluate", three, home / "three", "--fault", "worn")
+    assert "fault: is for two classes; of more the mean F1 is given" in line
+
+
+def test_certify_moves_no_row_where_no_feature_matters(faults, capsys):
+    home, _ = faults
+    _, out, _ = call(capsys, "certify", home / "run" / "model.safetensors", home / "plants")
+    assert "No feature matters" in out
+    assert "How far rows must move" not in out

@@ -12,6 +12,7 @@ from sklearn.exceptions import DataConversionWarning
 
 from fdrsvm import (
     ConvergenceWarning,
+    DegenerateModelWarning,
     InvalidInputError,
     NumericalError,
     UnsupportedError,
@@ -20,6 +21,9 @@ from fdrsvm import (
 from fdrsvm.errors import ClientError
 from fdrsvm.estimators import DRSVC, FDRSVC, FedSVC
 from fdrsvm.estimators.scaling import FederatedMinMaxScaler
+
+# Of labels that are noise, or after too few rounds.
+MAY_GIVE_UP = pytest.mark.filterwarnings("ignore::fdrsvm.DegenerateModelWarning")
 
 
 def name_of(model):
@@ -115,6 +119,7 @@ def test_one_class_over_all_clients_is_refused(model, data):
 # --- 7 to 12: what does not fit together ---
 
 
+@MAY_GIVE_UP
 def test_three_labels_work_with_every_option_there_is(data, clients):
     X, _ = data
     y = np.array(["a", "b", "c"])[np.arange(len(X)) % 3]
@@ -245,6 +250,7 @@ def test_duplicate_column_names_are_refused(model, data):
         model.predict(frame)
 
 
+@MAY_GIVE_UP
 def test_constant_features_do_no_harm(model, data):
     X, y = data
     expected = clone(model).fit(X, y)
@@ -259,7 +265,8 @@ def test_constant_features_do_no_harm(model, data):
 
 def test_constant_features_alone_predict_one_class(model, data):
     X, y = data
-    model.fit(np.ones_like(X), y)
+    with pytest.warns(DegenerateModelWarning, match="ignores all features"):
+        model.fit(np.ones_like(X), y)
     assert len(set(model.predict(np.ones_like(X)))) == 1
 
 
@@ -443,6 +450,7 @@ def test_a_class_weight_that_leaves_a_client_nothing_is_named(data):
         FDRSVC(class_weight={0: 1.0, 1: 0.0}).fit(X, y, clients=y)
 
 
+@MAY_GIVE_UP
 def test_the_callers_arrays_are_not_changed(model, data, rng):
     X, y = data
     weights = rng.random(len(y))

@@ -20,7 +20,13 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import LinearSVC
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from fdrsvm import ConvergenceWarning, CorruptDataError, InvalidInputError, worst_case_risk
+from fdrsvm import (
+    ConvergenceWarning,
+    CorruptDataError,
+    DegenerateModelWarning,
+    InvalidInputError,
+    worst_case_risk,
+)
 from fdrsvm.estimators import DRSVC, FDRSVC, FedSVC
 from fdrsvm.estimators._equal_rows import merge_equal_rows
 from fdrsvm.estimators._parameters import from_plain, to_plain
@@ -29,6 +35,8 @@ from fdrsvm.estimators.scaling import FederatedStandardScaler
 from tests.estimators.structured_text import FunctionBlock
 
 QUIET = pytest.mark.filterwarnings("ignore::fdrsvm.ConvergenceWarning")
+# Of labels that are noise, of classes weighted away, or after too few rounds.
+MAY_GIVE_UP = pytest.mark.filterwarnings("ignore::fdrsvm.DegenerateModelWarning")
 FEDERATED = [
     FDRSVC(),
     FDRSVC("admm", max_rounds=20),
@@ -94,6 +102,7 @@ def expected_failures(estimator):
 
 # The defaults, and each other method in as few rounds as the checks' toy data need.
 @QUIET
+@MAY_GIVE_UP
 @parametrize_with_checks(
     [
         FDRSVC(),
@@ -234,7 +243,8 @@ def test_a_run_that_stops_early_warns_at_the_line_of_the_user(data):
         with pytest.warns(ConvergenceWarning, match="certified relative gap") as caught:
             fit(model, X, y, clients)
         assert caught[0].filename == __file__
-        assert not caught[1:]
+        # After two rounds a model may also predict one class only.
+        assert all(one.category is DegenerateModelWarning for one in caught[1:])
 
 
 def test_verbose_prints_a_line_a_round(data, capsys):
@@ -396,6 +406,7 @@ def test_balanced_classes_count_alike_over_all_clients(data):
     )
 
 
+@MAY_GIVE_UP
 def test_a_heavy_class_is_predicted_more_often(data):
     X, y, clients = data
     noisy = X + 3.0 * np.random.default_rng(0).normal(size=X.shape)

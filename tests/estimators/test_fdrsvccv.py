@@ -18,7 +18,12 @@ from sklearn.model_selection import ParameterGrid
 from sklearn.pipeline import Pipeline
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from fdrsvm import ConvergenceWarning, InvalidInputError, UnsupportedError
+from fdrsvm import (
+    ConvergenceWarning,
+    DegenerateModelWarning,
+    InvalidInputError,
+    UnsupportedError,
+)
 from fdrsvm.estimators import FDRSVC, FDRSVCCV
 from fdrsvm.estimators import _search as search_module
 from fdrsvm.estimators._counts import held_out_counts, score_counts
@@ -30,6 +35,8 @@ from fdrsvm.estimators.scaling import FederatedMinMaxScaler
 from fdrsvm.federated.transports.in_process import InProcess
 
 QUIET = pytest.mark.filterwarnings("ignore::fdrsvm.ConvergenceWarning")
+# Of labels that are noise, of epsilon / kappa above 1/2 in the grid, or after too few rounds.
+MAY_GIVE_UP = pytest.mark.filterwarnings("ignore::fdrsvm.DegenerateModelWarning")
 LABELS = np.array(["healthy", "leak", "worn"])
 CLIENTS = np.array(["north", "south", "west"])
 GRID = {"epsilon": [0.001, 0.3], "kappa": [0.5, np.inf]}
@@ -87,6 +94,7 @@ def pooled(folds):
 # --- what a search finds ---
 
 
+@MAY_GIVE_UP
 @pytest.mark.parametrize("n_classes", [2, 3])
 @pytest.mark.parametrize("options", [{}, {"class_weight": "balanced"}, {"fit_intercept": False}])
 def test_it_is_a_loop_over_fits_scored_on_pooled_predictions(n_classes, options, rng):
@@ -94,14 +102,13 @@ def test_it_is_a_loop_over_fits_scored_on_pooled_predictions(n_classes, options,
     search = FDRSVCCV(GRID, cv=3, **QUICK, **options).fit(X, y, clients=clients)
     results = search.cv_results_
     loop = by_plain_loop(X, y, clients, GRID, 3, 0, tol=1e-2, **options)
-    average = {"average": "macro"} if n_classes == 3 else {"pos_label": "leak"}
     for k, folds in enumerate(loop):
         truth, predicted, _ = pooled(folds)
         assert results["counts"][k].sum() == len(y)
-        expected = f1_score(truth, predicted, **average)
+        expected = balanced_accuracy_score(truth, predicted)
         assert_allclose(results["pooled_test_score"][k], expected, rtol=1e-14)
         for fold, (truth, predicted, _) in enumerate(folds):
-            expected = f1_score(truth, predicted, **average)
+            expected = balanced_accuracy_score(truth, predicted)
             assert_allclose(results[f"split{fold}_test_score"][k], expected, rtol=1e-14)
     best = search.best_index_
     assert best == results["pooled_test_score"].argmax()
@@ -112,6 +119,7 @@ def test_it_is_a_loop_over_fits_scored_on_pooled_predictions(n_classes, options,
     assert_array_equal(search.predict(X), refitted.predict(X))
 
 
+@MAY_GIVE_UP
 def test_sample_weights_count_in_training_and_in_counts(data, rng):
     X, y, clients = data
     weights = rng.integers(0, 4, size=len(y))
@@ -119,7 +127,7 @@ def test_sample_weights_count_in_training_and_in_counts(data, rng):
     loop = by_plain_loop(X, y, clients, GRID, 3, 0, weights, tol=1e-2)
     for k, folds in enumerate(loop):
         truth, predicted, counted = pooled(folds)
-        expected = f1_score(truth, predicted, pos_label="leak", sample_weight=counted)
+        expected = balanced_accuracy_score(truth, predicted, sample_weight=counted)
         assert_allclose(search.cv_results_["pooled_test_score"][k], expected, rtol=1e-14)
     copies = np.repeat(np.arange(len(y)), weights)
     repeated = FDRSVCCV(GRID, cv=3, **QUICK).fit(X[copies], y[copies], clients=clients[copies])
@@ -145,7 +153,7 @@ def test_the_results_have_the_columns_of_scikit_learn(data):
     assert sorted(pd.DataFrame({k: v for k, v in results.items() if k != "counts"})) == sorted(
         results.keys() - {"counts"}
     )
-    assert (search.n_splits_, search.scoring_) == (2, "f1")
+    assert (search.n_splits_, search.scoring_) == (2, "balanced_accuracy")
     assert search.n_numbers_shared_ == 2 * 3 * 2 * 2
 
 
@@ -229,6 +237,7 @@ def test_a_client_counts_what_the_model_takes_for_what(container):
     assert held_out_counts(model, X[:0], y[:0]).tolist() == [[0, 0], [0, 0]]
 
 
+@MAY_GIVE_UP
 @pytest.mark.parametrize(
     "scoring", ["accuracy", "balanced_accuracy", "f1_macro", lambda counts: -counts[1, 0]]
 )
@@ -313,7 +322,10 @@ def test_a_class_with_a_single_row_always_trains(rng):
         for split in splits_of(X, y, clients, 4, seed):
             _, trained, *_ = arrays(split, "training")
             assert set(trained) == {"healthy", "leak", "worn"}
-    search = FDRSVCCV({"kappa": [1.0]}, cv=4, **QUICK).fit(X, y, clients=clients)
+    search = FDRSVCCV({"kappa": [1.0]}, cv=4, **QUICK)
+    with pytest.warns(DegenerateModelWarning, match="predicts 'worn' for none of 40 rows") as said:
+        search.fit(X, y, clients=clients)
+    assert [one.filename for one in said] == [__file__]
     assert search.cv_results_["counts"].sum() == 39.0
 
 
@@ -354,6 +366,7 @@ class CountingTransport(InProcess):
 
 
 @QUIET
+@MAY_GIVE_UP
 @pytest.mark.parametrize("n_classes", [2, 3])
 @pytest.mark.parametrize("tol", [0.0, 0.05])
 @pytest.mark.parametrize("algorithm", ["bundle", "admm", "admm-sc", "subgradient"])
@@ -401,7 +414,7 @@ def test_rounds_and_other_parameters_can_be_crossed(data, monkeypatch):
     loop = by_plain_loop(X, y, clients, grid, 2, 0, algorithm="subgradient", tol=0.0)
     for k, folds in enumerate(loop):
         truth, predicted, _ = pooled(folds)
-        expected = f1_score(truth, predicted, pos_label="leak")
+        expected = balanced_accuracy_score(truth, predicted)
         assert_allclose(search.cv_results_["pooled_test_score"][k], expected, rtol=1e-14)
 
 
@@ -544,7 +557,7 @@ def test_parameters_outside_the_grid_reach_the_folds_and_the_model(data):
     loop = by_plain_loop(X, y, clients, {"kappa": [0.5, 1.0]}, 2, 0, **fixed)
     for k, folds in enumerate(loop):
         truth, predicted, _ = pooled(folds)
-        expected = f1_score(truth, predicted, pos_label="leak")
+        expected = balanced_accuracy_score(truth, predicted)
         assert_allclose(search.cv_results_["pooled_test_score"][k], expected, rtol=1e-14)
     assert search.best_estimator_.get_params()["norm"] == "l2"
 
@@ -556,7 +569,7 @@ def test_how_rows_are_read_may_vary_too(data):
     loop = by_plain_loop(X, y, clients, grid, 2, 0, tol=1e-2)
     for k, folds in enumerate(loop):
         truth, predicted, _ = pooled(folds)
-        expected = f1_score(truth, predicted, pos_label="leak")
+        expected = balanced_accuracy_score(truth, predicted)
         assert_allclose(search.cv_results_["pooled_test_score"][k], expected, rtol=1e-14)
 
 
@@ -581,6 +594,7 @@ GIVEN_FOLDS = {
 
 
 @QUIET
+@MAY_GIVE_UP
 @parametrize_with_checks(
     [FDRSVCCV({"kappa": [0.5, 1.0]}, cv=2, max_rounds=20, tol=1e-2, random_state=0)],
     expected_failed_checks=lambda estimator: GIVEN_FOLDS,

@@ -15,6 +15,7 @@ from fdrsvm.workflow.configuration import FitSettings
 from fdrsvm.workflow.rows import Rows
 from fdrsvm.workflow.scaling import Scaling
 from fdrsvm.workflow.training import train
+from tests.estimators.imbalanced import make_faults
 from tests.experiments.browser import NAMES, find_chromium, see
 
 PHONE, DESKTOP = 390, 1280
@@ -199,3 +200,37 @@ def test_a_curve_has_a_gap_where_there_is_no_number():
     assert "nothing to draw" in line_chart(
         [nothing], x_label="x", y_label="y", description="d", log_y=True
     )
+
+
+# --- a model that finds nothing ---
+
+
+def faults():
+    X, y, plants = make_faults(n_rows=400, n_features=5)
+    names = ("flow", "pressure", "speed [rpm]", "p", "q")
+    return Rows(X * [1.0, 20.0, 1700.0, 5.0, 1.0] + 3.0, y, plants, names)
+
+
+@pytest.mark.parametrize(
+    "params", [{}, {"tol": 1e-6}, {"epsilon": 0.6}, {"epsilon": 0.0}, {"support": "unit-box"}]
+)
+def test_no_page_computes_with_weights_that_are_zero(params):
+    rows = faults()
+    training = train(FitSettings(params=params), rows)
+    assert training.verdict is not None
+    for given in (rows, None):
+        page = model_page(training.model, given)
+        assert '<p class="verdict">Warning: the model predicts' in page
+        assert "No feature matters" in page
+        assert "rpm" not in page  # neither bars nor moves
+        assert not re.search(r"\de\+\d", page)
+
+
+def test_the_page_names_the_class_that_f1_is_of():
+    rows = faults()
+    model = train(FitSettings(params={"class_weight": "balanced"}), rows).model
+    page = model_page(model, rows)
+    assert "verdict" not in page.split("</style>")[1]
+    assert "F1 of &#x27;Fault&#x27;" in page
+    assert "F1 of &#x27;ok&#x27;" in model_page(model, rows, fault="ok")
+    assert "speed [rpm]" in page

@@ -34,7 +34,8 @@ FAILED, WRONG_USAGE, INTERRUPTED = 1, 2, 130
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
     epilog="""\b
 Exit codes: 0 done, 1 failed, 2 wrong usage, 3 a model was written but its certified
-gap is above what was asked for, 130 interrupted. Errors are one line on stderr.
+gap is above what was asked for, 4 one was written that misses a class or ignores all
+features, 130 interrupted. Errors are one line on stderr.
 
 \b
 example: fdrsvm fit north.csv south.csv --label fault --output run

@@ -64,6 +64,7 @@ def certify(
     from fdrsvm.workflow.ball import Overrides
     from fdrsvm.workflow.certifying import flips, in_words, recompute
     from fdrsvm.workflow.rows import read_rows
+    from fdrsvm.workflow.verdict import ignores_features
 
     if (c1 is None) != (c2 is None):
         raise click.UsageError("--c1 and --c2 go together.")
@@ -85,7 +86,7 @@ def certify(
         say_words(sentence)
     if again is not None and turns is not None:
         _show_recomputed(again, given)
-        _show_flips(loaded, turns)
+        _show_flips(loaded, turns, is_flat=rows is not None and ignores_features(loaded, rows))
     return 0
 
 
@@ -155,10 +156,13 @@ def _show_recomputed(again: Recomputed, given: Overrides) -> None:
         say(f"{again.n_clipped} values lay outside the support and were moved to its edge.")
 
 
-def _show_flips(model: LinearModel, turns: Flips) -> None:
+def _show_flips(model: LinearModel, turns: Flips, *, is_flat: bool) -> None:
     from fdrsvm.workflow.scaling import Scaling
 
     say()
+    if is_flat:
+        say("No feature matters: the model gives all rows (almost) the same score.")
+        return
     say(f"How far rows must move for decisions to turn ({Scaling.of(model).unit}):")
     rows = [
         [f"{part:.0%}", number(move) if move < float("inf") else "cannot be turned"]

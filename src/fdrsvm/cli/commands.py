@@ -111,6 +111,17 @@ def data_options(function: _Function) -> _Function:
     return function
 
 
+def fault_option(function: _Function) -> _Function:
+    """Which class the scores of one class are of."""
+    return click.option(
+        "--fault",
+        "--positive",
+        "fault",
+        metavar="LABEL",
+        help="The class whose F1 counts, of two [the rarer one in training].",
+    )(function)
+
+
 def data_settings(
     data: Iterable[Path],
     named: Iterable[str],

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from fdrsvm.cli.commands import PATH, Command, data_options, data_settings
-from fdrsvm.cli.console import progress, say, share, show_table
+from fdrsvm.cli.commands import PATH, Command, data_options, data_settings, fault_option
+from fdrsvm.cli.console import progress, say, share, show_table, warn
 
 if TYPE_CHECKING:
     from fdrsvm.workflow.scores import Score
@@ -27,9 +27,7 @@ example: fdrsvm evaluate run/model.safetensors test/ --label fault
 @click.argument("model", type=PATH)
 @click.argument("data", type=PATH, nargs=-1)
 @data_options
-@click.option(
-    "--positive", metavar="LABEL", help="The class whose F1 counts, of two [the second one]."
-)
+@fault_option
 @click.option(
     "--compare",
     type=PATH,
@@ -46,34 +44,41 @@ def evaluate(
     client_column: str | None,
     label: str | None,
     ignore: Sequence[str],
-    positive: str | None,
+    fault: str | None,
     compare: Sequence[Path],
     as_json: bool,
 ) -> int:
     """Score a model on data, over all rows and client by client.
 
-    Accuracy, F1 (of more than two classes its mean) and balanced accuracy. Rows of training tell
-    how well the model fits, other rows how good it is.
+    Accuracy, F1 (of the rarer class in training or that of --fault; of more than two classes the
+    mean) and balanced accuracy. Rows of training tell how well the model fits, other rows how good
+    it is. A class that is (almost) never predicted is named on stderr, with a remedy.
     """
     from fdrsvm.estimators.model_file import load_model
     from fdrsvm.workflow.rows import read_rows
     from fdrsvm.workflow.scores import compare as compare_models
     from fdrsvm.workflow.scores import score
+    from fdrsvm.workflow.verdict import verdict
 
     loaded = load_model(model)
     settings = data_settings(data, named, client_column, label, ignore)
     rows = read_rows(settings, features=loaded.feature_names)
-    scores = score(loaded, rows, positive)
+    scores = score(loaded, rows, fault)
+    said = verdict(loaded, rows)
     if compare:
         others = replace(settings, paths=tuple(compare), named={})
         training = read_rows(others, features=loaded.feature_names)
         with progress("training local, federated and central models"):
-            scores += compare_models(loaded, rows, training, positive)
+            scores += compare_models(loaded, rows, training, fault)
+    if said is not None:
+        warn(said)
     if as_json:
         say(json.dumps([_content(one) for one in scores], indent=2, allow_nan=False))
         return 0
+    f1_of = scores[0].f1_of
+    f1 = "mean F1" if f1_of is None else f"F1 of {f1_of!r}"
     show_table(
-        ["model", "client", "rows", "accuracy", "F1", "balanced accuracy"],
+        ["model", "client", "rows", "accuracy", f1, "balanced accuracy"],
         [
             [
                 one.model,

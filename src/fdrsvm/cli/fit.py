@@ -8,7 +8,14 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from fdrsvm.cli.commands import PATH, Command, data_options, named_files, setting
+from fdrsvm.cli.commands import (
+    PATH,
+    Command,
+    data_options,
+    fault_option,
+    named_files,
+    setting,
+)
 from fdrsvm.cli.console import number, progress, say, show_table, warn
 from fdrsvm.errors import InvalidInputError
 
@@ -17,6 +24,7 @@ if TYPE_CHECKING:
     from fdrsvm.workflow.training import Training
 
 _ABOVE_TOL = 3
+_DEGENERATE = 4
 
 
 @click.command(
@@ -30,6 +38,7 @@ example: fdrsvm fit plants/ --label fault --set epsilon=0.01 --set norm=l2
 )
 @click.argument("data", type=PATH, nargs=-1)
 @data_options
+@fault_option
 @click.option("--config", type=PATH, help="TOML file; what is given here goes before it.")
 @click.option("--contract", type=PATH, help="Data contract (JSON), checked first.")
 @click.option("--clip", is_flag=True, help="Move values to the contract's limits, not refuse them.")
@@ -40,6 +49,12 @@ example: fdrsvm fit plants/ --label fault --set epsilon=0.01 --set norm=l2
     "for it; standard: mean and variance [minmax].",
 )
 @click.option("--estimator", metavar="FDRSVC|DRSVC|FedSVC", help="What to train [FDRSVC].")
+@click.option(
+    "--class-weight",
+    type=click.Choice(["balanced"]),
+    help="balanced: every class weighs the same, however rare it is; weights of your own are a "
+    "parameter, class_weight.",
+)
 @click.option(
     "--set",
     "parameters",
@@ -58,7 +73,8 @@ def fit(output: Path, **options: Any) -> int:
     """Train a model across clients, with a certificate.
 
     DATA are CSV or Parquet files, each a client called after its file, or folders of such files.
-    Every column but the labels is a feature. The exit code is 3 if the certified gap is above tol.
+    Every column but the labels is a feature. The exit code is 3 if the certified gap is above tol,
+    4 if the model (almost) never predicts a class or ignores all features.
     """
     from fdrsvm.workflow.rows import read_rows
     from fdrsvm.workflow.training import train, write_training
@@ -77,6 +93,9 @@ def fit(output: Path, **options: Any) -> int:
     say(f"Certificate: {certificate}")
     for text in training.warnings:
         warn(text)
+    if training.verdict is not None:
+        warn(training.verdict)
+        return _DEGENERATE
     return _ABOVE_TOL if training.warnings else 0
 
 
@@ -91,6 +110,8 @@ def _settings(
     clip: bool,
     scaling: str | None,
     estimator: str | None,
+    fault: str | None,
+    class_weight: str | None,
     parameters: Sequence[str],
 ) -> FitSettings:
     """The file's, and what was typed in its place."""
@@ -114,7 +135,10 @@ def _settings(
     settings = replace(
         settings, scaling=scaling or settings.scaling, clip=settings.clip or settings.data.clip
     )
+    settings = replace(settings, fault=fault or settings.fault)
     typed = dict(map(setting, parameters))
+    if class_weight is not None:
+        typed["class_weight"] = class_weight
     return settings.with_params({name: read_value(value) for name, value in typed.items()})
 
 

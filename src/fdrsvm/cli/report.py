@@ -7,8 +7,8 @@ from pathlib import Path
 
 import click
 
-from fdrsvm.cli.commands import PATH, Command, data_options, data_settings
-from fdrsvm.cli.console import say
+from fdrsvm.cli.commands import PATH, Command, data_options, data_settings, fault_option
+from fdrsvm.cli.console import say, warn
 
 
 @click.command(
@@ -20,6 +20,7 @@ example: fdrsvm report run/model.safetensors plants/ --label fault --sample 17
 @click.argument("model", type=PATH)
 @click.argument("data", type=PATH, nargs=-1)
 @data_options
+@fault_option
 @click.option(
     "--sample",
     type=click.IntRange(min=0),
@@ -39,6 +40,7 @@ def report(
     client_column: str | None,
     label: str | None,
     ignore: Sequence[str],
+    fault: str | None,
     sample: int | None,
     output: Path,
 ) -> int:
@@ -50,7 +52,9 @@ def report(
     from fdrsvm.estimators.model_file import load_model
     from fdrsvm.files import write_atomically
     from fdrsvm.reporting import model_page
+    from fdrsvm.workflow.record import VERDICT
     from fdrsvm.workflow.rows import read_rows
+    from fdrsvm.workflow.verdict import verdict
 
     loaded = load_model(model)
     rows = None
@@ -59,9 +63,14 @@ def report(
         rows = read_rows(settings, features=loaded.feature_names)
     elif sample is not None:
         raise click.UsageError("--sample needs data.")
-    page = model_page(loaded, rows, name=model.name, sample=sample)
+    elif fault is not None:
+        raise click.UsageError("--fault needs data.")
+    page = model_page(loaded, rows, name=model.name, sample=sample, fault=fault)
     write_atomically(output, page.encode())
     say(f"Report: {output}")
+    said = loaded.record.get(VERDICT) if rows is None else verdict(loaded, rows)
+    if said is not None:
+        warn(str(said))
     return 0
 
 

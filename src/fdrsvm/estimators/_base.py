@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any, ClassVar, NamedTuple, Self
 
@@ -12,7 +13,8 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from fdrsvm.errors import CorruptDataError, InvalidInputError, NumericalError
 from fdrsvm.estimators._parameters import from_plain, to_plain
-from fdrsvm.estimators._training_data import check_columns
+from fdrsvm.estimators._training_data import TrainingData, check_columns
+from fdrsvm.estimators.degenerate import Setting, client_evidence, judge, pooled
 from fdrsvm.estimators.export import to_json, to_onnx, to_structured_text, write_onnx
 from fdrsvm.estimators.linear_model import Label, LinearModel
 from fdrsvm.estimators.model_file import load_model, save_model
@@ -182,6 +184,30 @@ class LinearClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.lower_bound_ = per_class([one.lower_bound for one in proved])
         self.gap_ = per_class([one.gap for one in proved])
         self.bound_radius_ = per_class([one.radius for one in proved])
+
+    def _warn_if_degenerate(
+        self, data: TrainingData, *, flip_share: float, has_radius: bool, stacklevel: int
+    ) -> None:
+        """A DegenerateModelWarning at most; ``stacklevel`` counts from the caller."""
+        # Weights of classes are not rows. A class of weight 0 is one that nobody wants found.
+        each = np.zeros(len(data.classes))
+        np.divide(1.0, data.class_weights, out=each, where=data.class_weights > 0.0)
+        parts = [
+            client_evidence(
+                self.coef_, self.intercept_, one.X, one.codes, one.weights * each[one.codes]
+            )
+            for one in data.clients
+        ]
+        setting = Setting(
+            estimator=type(self).__name__,
+            class_weight=self.class_weight,
+            flip_share=flip_share,
+            has_radius=has_radius,
+            is_solved=self.tol == 0.0 or bool(np.max(self.gap_) <= self.tol),
+        )
+        found = judge(pooled(parts), data.classes.tolist(), setting)
+        if found is not None:
+            warnings.warn(found, stacklevel=stacklevel + 1)
 
 
 def per_class(values: Sequence[float]) -> float | Array:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -13,6 +13,9 @@ from fdrsvm.estimators.linear_model import LinearModel
 from fdrsvm.maths.arrays import Array, Matrix, check_choice
 
 Scoring: TypeAlias = str | Callable[[Array], float]
+
+F1 = "f1"  # the only one that is of one class
+DEFAULT_SCORING = "balanced_accuracy"
 
 
 def held_out_counts(
@@ -44,27 +47,65 @@ def held_out_counts(
     return counts
 
 
-def score_counts(counts: Array, scoring: Scoring) -> float:
-    """The server's part: a score from counts summed over clients; nan if nothing was counted."""
+def score_counts(counts: Array, scoring: Scoring, positive: int = 1) -> float:
+    """The server's part: a score from counts summed over clients; nan if nothing was counted.
+
+    Parameters
+    ----------
+    counts : array of shape (n_classes, n_classes)
+        The true class has the row, the predicted one the column.
+    scoring : str or callable
+        As ``check_scoring`` gives it.
+    positive : int
+        Position of the class that "f1" is of.
+    """
     if not counts.any():
         return np.nan
+    if scoring == F1:
+        return float(np.nan_to_num(_f1_scores(counts)[positive]))
     score = _SCORES[scoring] if isinstance(scoring, str) else scoring
     return float(score(counts))
 
 
 def check_scoring(scoring: Any, n_classes: int) -> Scoring:
-    """A name that suits the number of classes, or a callable."""
+    """A name that suits the number of classes, or a callable; None is the default."""
     if scoring is None:
-        return "f1" if n_classes == 2 else "f1_macro"
+        return DEFAULT_SCORING
     if callable(scoring):
         found: Scoring = scoring
         return found
-    name = check_choice(scoring, "scoring", tuple(_SCORES))
-    if name == "f1" and n_classes > 2:
+    name = check_choice(scoring, "scoring", (F1, *_SCORES))
+    if name == F1 and n_classes > 2:
         raise InvalidInputError(
             "scoring", "'f1' is for two classes, 'f1_macro' for more", f"there are {n_classes}"
         )
     return name
+
+
+def positive_class(
+    classes: Sequence[Any], totals: Any, pos_label: Any = None, argument: str = "pos_label"
+) -> int:
+    """Position of the class that scores of one class are of, for two classes.
+
+    Parameters
+    ----------
+    classes : sequence of two labels
+        Sorted.
+    totals : sequence of two numbers
+        Rows of each class in training.
+    pos_label : label, optional
+        The class asked for, also as text; by default the rarer one, of two equals the last.
+    argument : str
+        What an error calls it.
+    """
+    if pos_label is None:
+        return 0 if totals[0] < totals[1] else 1
+    names = [str(one) for one in classes]
+    if str(pos_label) not in names:
+        raise InvalidInputError(
+            argument, f"must be one of the classes {names}", f"it is {pos_label!r}"
+        )
+    return names.index(str(pos_label))
 
 
 def _accuracy(counts: Array) -> float:
@@ -85,16 +126,11 @@ def _f1_scores(counts: Array) -> Array:
         return np.asarray(2.0 * np.diag(counts) / totals)
 
 
-def _f1(counts: Array) -> float:
-    return float(np.nan_to_num(_f1_scores(counts)[1]))
-
-
 def _f1_macro(counts: Array) -> float:
     return float(np.nanmean(_f1_scores(counts)))
 
 
 _SCORES: dict[str, Callable[[Array], float]] = {
-    "f1": _f1,
     "f1_macro": _f1_macro,
     "accuracy": _accuracy,
     "balanced_accuracy": _balanced_accuracy,

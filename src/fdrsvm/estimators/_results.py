@@ -18,12 +18,18 @@ def tabulate(
     points: Sequence[Mapping[str, Any]],
     outcomes: Sequence[Sequence[Outcome]],
     scoring: Scoring,
+    positive: int = 1,
 ) -> dict[str, Any]:
-    """A dict of columns with an entry for each configuration; ``outcomes`` has its folds."""
+    """A dict of columns with an entry for each configuration; ``outcomes`` has its folds.
+
+    ``positive`` is the position of the class that "f1" is of.
+    """
     counts = np.array([[fold.counts for fold in folds] for folds in outcomes])
     errors = [next((fold.error for fold in folds if fold.error), "") for folds in outcomes]
-    by_fold = np.array([[score_counts(fold, scoring) for fold in folds] for folds in counts])
-    pooled = np.array([score_counts(folds.sum(axis=0), scoring) for folds in counts])
+    by_fold = np.array(
+        [[score_counts(fold, scoring, positive) for fold in folds] for folds in counts]
+    )
+    pooled = np.array([score_counts(folds.sum(axis=0), scoring, positive) for folds in counts])
     pooled[[error != "" for error in errors]] = np.nan
     spread = [_mean_and_std(scores[~np.isnan(scores)]) for scores in by_fold]
     mean, std = np.where(np.isnan(pooled), np.nan, np.transpose(spread))

@@ -58,6 +58,7 @@ class TrainingData:
     """All clients, in the order of their labels; ``n_clipped`` values were moved into the box."""
 
     classes: npt.NDArray[Any]
+    class_weights: Array
     client_labels: npt.NDArray[Any]
     clients: tuple[ClientRows, ...]
     n_clipped: int
@@ -116,7 +117,7 @@ def read_training_data(
     for label, rows in zip(client_labels.tolist(), _split(len(client_labels), owners), strict=True):
         part = (X[rows], codes[rows], weights[rows])
         found.append(_client_rows(label, by_class, *(merge_equal_rows(*part) if merge else part)))
-    return TrainingData(classes, client_labels, tuple(found), n_clipped)
+    return TrainingData(classes, by_class, client_labels, tuple(found), n_clipped)
 
 
 def make_problems(

@@ -18,6 +18,7 @@ from fdrsvm.estimators._training_data import (
     radii,
     read_training_data,
 )
+from fdrsvm.estimators.degenerate import flip_share
 from fdrsvm.federated.algorithms import Bundle
 from fdrsvm.federated.rounds import Stop
 from fdrsvm.maths.arrays import Array, check_count, check_positive
@@ -147,6 +148,14 @@ class DRSVC(LinearClassifier):
         -------
         DRSVC
             This object.
+
+        Warns
+        -----
+        ConvergenceWarning
+            If the certified gap is above ``tol``.
+        DegenerateModelWarning
+            If the model finds fewer than one in a hundred training rows of a class, or ignores all
+            features (its score varies by at most 0.02 over the training rows); with a remedy.
         """
         check_positive(self.tol, "tol")
         check_count(self.max_iter, "max_iter")
@@ -169,6 +178,13 @@ class DRSVC(LinearClassifier):
             self._run(data)
         if self.support is not None:
             self.n_clipped_ = data.n_clipped
+        ball = self._ball(data)
+        self._warn_if_degenerate(
+            data,
+            flip_share=flip_share([ball["epsilon"]], [ball["kappa"]]),
+            has_radius=ball["epsilon"] > 0.0,
+            stacklevel=2,
+        )
         return self
 
     def _ball(self, data: TrainingData) -> dict[str, Any]:

@@ -21,6 +21,7 @@ from fdrsvm.estimators._training_data import (
     radii,
     read_training_data,
 )
+from fdrsvm.estimators.degenerate import flip_share
 from fdrsvm.federated.algorithms import ADMM, ADMMSC, Bundle, Subgradient
 from fdrsvm.federated.algorithms.subgradient import StepDecay
 from fdrsvm.federated.rounds import Result
@@ -211,7 +212,20 @@ class FDRSVC(LinearClassifier):
         -------
         FDRSVC
             This object.
+
+        Warns
+        -----
+        ConvergenceWarning
+            If the certified gap is above ``tol`` after ``max_rounds``.
+        DegenerateModelWarning
+            If the model finds fewer than one in a hundred training rows of a class, or ignores all
+            features (its score varies by at most 0.02 over the training rows); with a remedy.
         """
+        self._fit(X, y, clients, sample_weight)
+        return self
+
+    def _fit(self, X: Any, y: Any, clients: Any, sample_weight: Any) -> None:
+        """Warnings name the line that called the caller."""
         self._check_options()
         data = read_training_data(
             self,
@@ -232,12 +246,19 @@ class FDRSVC(LinearClassifier):
             tol=self.tol,
             n_threads=self.n_threads,
             verbose=self.verbose,
-            stacklevel=2,
+            stacklevel=3,
             secure_aggregation=check_flag(self.secure_aggregation, "secure_aggregation"),
             advice=scale_advice(data),
         )
         self._set_result(result, data.classes, data.client_labels, data.n_clipped)
-        return self
+        epsilons = radii(self.epsilon, "epsilon", data)
+        kappas = per_client(self.kappa, "kappa", data, _check_kappa)
+        self._warn_if_degenerate(
+            data,
+            flip_share=flip_share(epsilons, kappas),
+            has_radius=max(epsilons) > 0.0,
+            stacklevel=3,
+        )
 
     def _problems(self, data: TrainingData) -> list[Any]:
         return make_problems(

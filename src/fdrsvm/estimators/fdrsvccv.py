@@ -14,9 +14,9 @@ from sklearn.utils.validation import check_is_fitted
 
 from fdrsvm.ambiguity.ball import Support
 from fdrsvm.ambiguity.worst_case import WorstCase
-from fdrsvm.errors import ConvergenceWarning, UnsupportedError
+from fdrsvm.errors import ConvergenceWarning, InvalidInputError, UnsupportedError
 from fdrsvm.estimators._base import LinearClassifier, check_flag
-from fdrsvm.estimators._counts import Scoring, check_scoring
+from fdrsvm.estimators._counts import Scoring, check_scoring, positive_class
 from fdrsvm.estimators._folds import Split, split_rows
 from fdrsvm.estimators._results import tabulate
 from fdrsvm.estimators._search import (
@@ -32,6 +32,7 @@ from fdrsvm.estimators._training_data import (
     check_label_values,
     read_training_data,
 )
+from fdrsvm.estimators.degenerate import Evidence, Setting, judge
 from fdrsvm.estimators.fdrsvc import FDRSVC
 from fdrsvm.estimators.linear_model import LinearModel
 from fdrsvm.federated.algorithms.subgradient import StepDecay
@@ -61,10 +62,16 @@ class FDRSVCCV(LinearClassifier):
         All values of ``max_rounds`` together cost one run.
     cv : int
         Number of folds.
-    scoring : {"f1", "f1_macro", "accuracy", "balanced_accuracy"} or callable, optional
-        "f1" is that of ``classes_[1]`` and the default for two classes, "f1_macro" for more. A
-        callable gets the counts, an array of shape (n_classes, n_classes) with the true class in
-        the row and the predicted one in the column, and returns a number to be maximised.
+    scoring : {"balanced_accuracy", "f1", "f1_macro", "accuracy"} or callable
+        "balanced_accuracy" is the mean over the classes of the share of their rows that are found;
+        "f1" is that of ``pos_label_``, for two classes. A callable gets the counts, an array of
+        shape (n_classes, n_classes) with the true class in the row and the predicted one in the
+        column, and returns a number to be maximised. Where a class does not occur, as in a fold of
+        one class, the mean is over those that do, and "f1" is 0 if it is neither found nor
+        predicted.
+    pos_label : label, optional
+        For two classes: the one that "f1" is of, such as the fault. By default the rarer one in
+        training, of two equals ``classes_[1]``.
     refit : bool
         Whether to train the best configuration on all rows in the end. Without, there is no model.
     n_jobs : int, optional
@@ -96,6 +103,8 @@ secure_aggregation, blur
 worst_case_risk_per_client_, n_iter_, stop_reason_, history_, client_labels_
         Those of ``best_estimator_``.
     scoring_ : str or callable
+    pos_label_ : label
+        The class that "f1" is of; only for two classes.
     n_splits_ : int
     n_numbers_shared_ : int
         How many counts each client handed over: n_folds n_configurations n_classes^2.
@@ -155,7 +164,8 @@ worst_case_risk_per_client_, n_iter_, stop_reason_, history_, client_labels_
         param_grid: Any = None,
         *,
         cv: int = 5,
-        scoring: Scoring | None = None,
+        scoring: Scoring | None = "balanced_accuracy",
+        pos_label: Any = None,
         refit: bool = True,
         n_jobs: int | None = None,
         random_state: Any = None,
@@ -184,6 +194,7 @@ worst_case_risk_per_client_, n_iter_, stop_reason_, history_, client_labels_
         self.param_grid = param_grid
         self.cv = cv
         self.scoring = scoring
+        self.pos_label = pos_label
         self.refit = refit
         self.n_jobs = n_jobs
         self.random_state = random_state
@@ -234,6 +245,9 @@ worst_case_risk_per_client_, n_iter_, stop_reason_, history_, client_labels_
             If some configurations did not reach their ``tol`` in some fold, with their number.
         FitFailedWarning
             If some configurations could not be trained, with their number.
+        DegenerateModelWarning
+            If the best model finds fewer than one in a hundred rows of a class, or ignores all
+            features; see :meth:`FDRSVC.fit`. Without ``refit`` it is about the held-out rows.
         """
         refit, n_folds = check_flag(self.refit, "refit"), check_count(self.cv, "cv", 2)
         self._forget_best()
@@ -242,18 +256,22 @@ worst_case_risk_per_client_, n_iter_, stop_reason_, history_, client_labels_
         given = {"clients": clients, "sample_weight": sample_weight}
         rows = read_training_data(self, X, y, class_weight=None, **given)
         self.scoring_ = check_scoring(self.scoring, len(rows.classes))
+        positive = self._set_positive(rows)
         points = grid_points(self.param_grid, rows)
         trials = make_trials(self._fixed(), points)
         _check_trials(trials, X, y, given)
         splits = split_rows(rows, n_folds, _seed(self.random_state))
-        results = tabulate(points, self._outcomes(trials, splits), self.scoring_)
+        results = tabulate(points, self._outcomes(trials, splits), self.scoring_, positive)
         self._set_results(results)
         _warn(results, [point.get("tol", self.tol) for point in points])
         if self.verbose > 0:
             _print(results)
+        best = FDRSVC(**{**self._fixed(), **self.best_params_})
         if refit:
-            best = FDRSVC(**{**self._fixed(), **self.best_params_})
-            self._set_best(best.fit(X, y, **given))
+            best._fit(X, y, **given)
+            self._set_best(best)
+        else:
+            _warn_if_degenerate(results["counts"][self.best_index_].sum(axis=0), rows, best)
         return self
 
     def decision_function(self, X: Any) -> Array:
@@ -284,6 +302,20 @@ worst_case_risk_per_client_, n_iter_, stop_reason_, history_, client_labels_
         check_is_fitted(self)
         if not hasattr(self, "best_estimator_"):
             raise NotFittedError("there is no model after a fit with refit=False, only scores")
+
+    def _set_positive(self, rows: TrainingData) -> int:
+        """Position of the class that "f1" is of."""
+        self.__dict__.pop("pos_label_", None)  # of an earlier fit
+        if len(rows.classes) > 2:
+            if self.pos_label is not None:
+                raise InvalidInputError(
+                    "pos_label", "is for two classes", f"there are {len(rows.classes)}"
+                )
+            return 0
+        totals = sum(np.bincount(one.codes, one.weights, 2) for one in rows.clients)
+        positive = positive_class(rows.classes.tolist(), np.asarray(totals), self.pos_label)
+        self.pos_label_ = rows.classes.tolist()[positive]
+        return positive
 
     def _set_best(self, best: FDRSVC) -> None:
         self.best_estimator_ = best
@@ -372,6 +404,19 @@ def _warn(results: Mapping[str, Any], tols: Sequence[float]) -> None:
             ConvergenceWarning,
             stacklevel=3,
         )
+
+
+def _warn_if_degenerate(counts: Array, rows: TrainingData, best: FDRSVC) -> None:
+    """Of the best configuration on all rows that were held out; ``fit`` is two calls up."""
+    unknown = np.zeros(rows.n_models)  # scores stay with the clients here
+    found = judge(
+        Evidence(counts, unknown - np.inf, unknown + np.inf),
+        rows.classes.tolist(),
+        Setting(FDRSVC.__name__, best.class_weight),
+        "in the folds the best configuration",
+    )
+    if found is not None:
+        warnings.warn(found, stacklevel=3)
 
 
 def _print(results: Mapping[str, Any]) -> None:

@@ -183,6 +183,10 @@ class FedSVC(LinearClassifier):
         -----
         ConvergenceWarning
             If the model is no better than the model 0: steps are too long for the features.
+            If the certified gap is above a ``tol`` that is not 0 after ``max_rounds``.
+        DegenerateModelWarning
+            If the model finds fewer than one in a hundred training rows of a class, or ignores all
+            features (its score varies by at most 0.02 over the training rows); with a remedy.
         """
         method = self._method()
         data = read_training_data(
@@ -216,6 +220,7 @@ class FedSVC(LinearClassifier):
         )
         self._set_result(result, data.classes, data.client_labels)
         self._warn_unless_useful(data, result, shares)
+        self._warn_if_degenerate(data, flip_share=0.0, has_radius=False, stacklevel=2)
         return self
 
     def _method(self) -> Any:

@@ -27,6 +27,7 @@ body {{ font: 16px/1.55 system-ui, sans-serif; color: var(--text); background: v
 h1 {{ font-size: 1.6rem; line-height: 1.2; }}
 h2 {{ font-size: 1.2rem; margin: 2.2rem 0 .4rem; }}
 h3 {{ font-size: 1rem; margin: 1.4rem 0 .3rem; }}
+.verdict {{ border-left: .3rem solid var(--c1); padding-left: .7rem; }}
 .note, footer {{ color: var(--soft); font-size: .9rem; }}
 .scroll {{ overflow-x: auto; }}
 table {{ border-collapse: collapse; width: 100%; }}
@@ -78,7 +79,12 @@ path.dashed {{ stroke-dasharray: 6 4; }}
 
 
 def model_page(
-    model: LinearModel, rows: Rows | None = None, *, name: str = "model", sample: int | None = None
+    model: LinearModel,
+    rows: Rows | None = None,
+    *,
+    name: str = "model",
+    sample: int | None = None,
+    fault: str | None = None,
 ) -> str:
     """A page about one model.
 
@@ -92,13 +98,20 @@ def model_page(
         What to call the model.
     sample : int, optional
         Row to explain, from 0; by default one that is neither easy nor hard to turn.
+    fault : str, optional
+        The class whose F1 counts, of two; by default the rarer one in training.
 
     Returns
     -------
     str
         HTML without references to anything outside it.
     """
-    parts = [sections.summary(model, rows), sections.certificate(model), sections.rounds(model)]
+    parts = [
+        sections.verdict_line(model, rows),
+        sections.summary(model, rows, fault),
+        sections.certificate(model),
+        sections.rounds(model),
+    ]
     if rows is None:
         parts += [sections.stated_clients(model), sections.features(model, None)]
     else:

@@ -40,17 +40,29 @@ from fdrsvm.workflow.certifying import (
     signs_of,
     stated_risks,
 )
+from fdrsvm.workflow.record import VERDICT
 from fdrsvm.workflow.rows import Rows
 from fdrsvm.workflow.scaling import Scaling
 from fdrsvm.workflow.scores import score
+from fdrsvm.workflow.verdict import ignores_features, verdict
 
 _MOST_BARS = 20
 _N_RADII = 16
 _MOST_POINTS = 120
 _MOST_DOTS = 800
+_NO_FEATURE = (
+    "<p>No feature matters: the model gives all rows (almost) the same score, and decides on its "
+    "intercept alone.</p>"
+)
 
 
-def summary(model: LinearModel, rows: Rows | None) -> str:
+def verdict_line(model: LinearModel, rows: Rows | None) -> str:
+    """What is wrong with the model on these data, or on those of training; else nothing."""
+    said = model.record.get(VERDICT) if rows is None else verdict(model, rows)
+    return "" if said is None else f'<p class="verdict">Warning: {escape(str(said))}.</p>'
+
+
+def summary(model: LinearModel, rows: Rows | None, fault: str | None = None) -> str:
     """What it is, in a table."""
     facts: list[tuple[str, str]] = [
         ("estimator", _parameter_words(model)),
@@ -65,11 +77,12 @@ def summary(model: LinearModel, rows: Rows | None) -> str:
         facts.append(("rounds", said))
     if rows is not None:
         facts.append(("data of this page", _data_words(rows)))
-        whole = score(model, rows)[-1]
+        whole = score(model, rows, fault)[-1]
+        f1 = "mean F1" if whole.f1_of is None else f"F1 of {whole.f1_of!r}"
         facts.append(
             (
                 "on these data",
-                f"accuracy {whole.accuracy:.3f}, F1 {whole.f1:.3f}, balanced accuracy "
+                f"accuracy {whole.accuracy:.3f}, {f1} {whole.f1:.3f}, balanced accuracy "
                 f"{whole.balanced_accuracy:.3f}",
             )
         )
@@ -169,6 +182,9 @@ def clients(model: LinearModel, rows: Rows) -> str:
 
 def features(model: LinearModel, rows: Rows | None) -> str:
     """Which features matter: weights, in units in which features compare."""
+    title = "<h2>Which features matter</h2>"
+    if ignores_features(model, rows):
+        return title + _NO_FEATURE
     if rows is None:
         weights = Scaling.of(model).unfold(model).coef
         unit = f"one of {Scaling.of(model).unit}"
@@ -187,7 +203,7 @@ def features(model: LinearModel, rows: Rows | None) -> str:
             f"<h3>Class {escape(str(label))}</h3>{_bars(_strongest(names, row), signed=True)}"
             for label, row in zip(model.classes, weights, strict=True)
         )
-    return f"<h2>Which features matter</h2>{said}{blocks}"
+    return f"{title}{said}{blocks}"
 
 
 def radius(model: LinearModel, rows: Rows) -> str:
@@ -197,7 +213,9 @@ def radius(model: LinearModel, rows: Rows) -> str:
     own = [0.0]
     if model.estimator in ROBUST:
         own = [ball.epsilon for ball in balls(model, counts).values()]
-    widest = 3.0 * max(own) or 0.5 * float(np.median(flips(model, rows).costs))
+    widest = 3.0 * max(own)
+    if widest == 0.0 and not ignores_features(model, rows):
+        widest = 0.5 * float(np.median(flips(model, rows).costs))
     if not 0.0 < widest < math.inf:
         return ""
     radii = np.linspace(0.0, widest, _N_RADII)
@@ -300,6 +318,8 @@ def _range_words(model: LinearModel) -> str:
 
 def turning(model: LinearModel, rows: Rows) -> str:
     """How many decisions turn within a distance."""
+    if ignores_features(model, rows):
+        return "<h2>What turns decisions</h2>" + _NO_FEATURE
     found = flips(model, rows)
     costs = found.costs[np.isfinite(found.costs)]
     said = "; ".join(
@@ -329,6 +349,10 @@ def turning(model: LinearModel, rows: Rows) -> str:
 
 def one_sample(model: LinearModel, rows: Rows, sample: int | None) -> str:
     """One row: its score by feature, what turns it, and where the worst case sends it."""
+    if sample is not None:
+        check_row(sample, len(rows.X), "sample")
+    if ignores_features(model, rows):
+        return "<h2>One row, explained</h2>" + _NO_FEATURE
     scaling = Scaling.of(model)
     support = from_plain(model.params.get("support"))
     X, _ = into_support(scaling.apply(rows.X), Ball(0.0, 1.0, "linf", support, "hinge"))
@@ -342,7 +366,6 @@ def one_sample(model: LinearModel, rows: Rows, sample: int | None) -> str:
         sample = int(np.argsort(turn.cost, kind="stable")[len(turn.cost) // 2])
         why = "of all rows, half turn more easily and half less"
     else:
-        check_row(sample, len(rows.X), "sample")
         why = "the row asked for"
     atoms, sign = _worst_atoms(model, rows, X, sample)
     client = str(rows.clients[sample])

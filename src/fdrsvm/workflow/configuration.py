@@ -1,6 +1,6 @@
 """What a training run is told: a TOML file, and what the command line puts in its place.
 
-    data       files or folder, clients, label, client_column, ignore, contract, clip
+    data       files or folder, clients, label, fault, client_column, ignore, contract, clip
     scaling    method, clip
     model      estimator, and any parameter of it
 
@@ -23,18 +23,29 @@ from fdrsvm.workflow.scaling import METHODS
 
 ESTIMATORS = ("FDRSVC", "DRSVC", "FedSVC")
 _SECTIONS = ("data", "scaling", "model")
-_DATA_KEYS = ("files", "folder", "clients", "label", "client_column", "ignore", "contract", "clip")
+_DATA_KEYS = (
+    "files",
+    "folder",
+    "clients",
+    "label",
+    "fault",
+    "client_column",
+    "ignore",
+    "contract",
+    "clip",
+)
 
 
 @dataclass(frozen=True)
 class FitSettings:
-    """A training run."""
+    """A training run; ``fault`` is the class that scores of one class are of."""
 
     data: DataSettings = field(default_factory=DataSettings)
     scaling: str = "minmax"
     clip: bool = False
     estimator: str = "FDRSVC"
     params: Mapping[str, Any] = field(default_factory=dict)
+    fault: str | None = None
 
     def with_data(self, **given: Any) -> FitSettings:
         """With what is given in place of the file's; files in place of all files."""
@@ -85,6 +96,7 @@ def read_configuration(path: Path) -> FitSettings:
         scaling=_typed(scaling, "method", str, FitSettings.scaling),
         clip=_typed(scaling, "clip", bool, FitSettings.clip),
         estimator=_typed(model, "estimator", str, FitSettings.estimator),
+        fault=_typed(content.get("data", {}), "fault", str, "") or None,
     )
     model.pop("estimator", None)
     return settings.with_params({name: read_value(value) for name, value in model.items()})

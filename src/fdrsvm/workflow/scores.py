@@ -9,12 +9,18 @@ from typing import Any
 
 import numpy as np
 
-from fdrsvm.errors import ConvergenceWarning, InvalidInputError, UnsupportedError
-from fdrsvm.estimators._counts import score_counts
+from fdrsvm.errors import (
+    ConvergenceWarning,
+    DegenerateModelWarning,
+    InvalidInputError,
+    UnsupportedError,
+)
+from fdrsvm.estimators._counts import positive_class, score_counts
 from fdrsvm.estimators._parameters import from_plain
 from fdrsvm.estimators.linear_model import LinearModel
 from fdrsvm.maths.arrays import Array
 from fdrsvm.workflow.ball import ROBUST
+from fdrsvm.workflow.record import POSITIVE
 from fdrsvm.workflow.rows import Rows, match_labels
 from fdrsvm.workflow.scaling import Scaling
 from fdrsvm.workflow.training import fit, make_estimator
@@ -26,7 +32,10 @@ _SHARED = ("kappa", "norm", "support", "loss", "tol", "fit_intercept", "class_we
 
 @dataclass(frozen=True)
 class Score:
-    """One model on the rows of one client, or of all; nan where it could not be trained."""
+    """One model on the rows of one client, or of all; nan where it could not be trained.
+
+    ``f1`` is of the class ``f1_of``, or the mean over all classes if that is None.
+    """
 
     model: str
     client: str
@@ -34,6 +43,7 @@ class Score:
     accuracy: float
     f1: float
     balanced_accuracy: float
+    f1_of: str | None = None
 
 
 def check_fits(model: LinearModel, rows: Rows) -> None:
@@ -56,11 +66,13 @@ def score(model: LinearModel, rows: Rows, positive: Any = None) -> list[Score]:
     rows : Rows
         Rows with labels, best such as were not used in training.
     positive : label, optional
-        For two classes: the one whose F1 counts; by default the second of the sorted labels.
+        For two classes: the one whose F1 counts. By default the one that the file names, which is
+        the rarer one in training unless another was asked for; of a file without, the rarer one in
+        ``rows``, of two equals the last.
     """
     check_fits(model, rows)
     counts = dict(_count(dict.fromkeys(rows.client_names, model), model.classes, rows))
-    return _scores("model", counts, rows, _positive(model, positive))
+    return _scores("model", counts, rows, _positive(model, rows, positive))
 
 
 def compare(model: LinearModel, rows: Rows, training: Rows, positive: Any = None) -> list[Score]:
@@ -72,7 +84,7 @@ def compare(model: LinearModel, rows: Rows, training: Rows, positive: Any = None
     """
     check_fits(model, rows)
     check_fits(model, training)
-    where = _positive(model, positive)
+    where = _positive(model, rows, positive)
     unknown = sorted(set(rows.client_names) - set(training.client_names))
     if unknown:
         raise InvalidInputError(
@@ -100,22 +112,28 @@ def compare(model: LinearModel, rows: Rows, training: Rows, positive: Any = None
     return found
 
 
-def _positive(model: LinearModel, label: Any) -> int | None:
-    """Position of the class whose F1 counts; None means the mean over classes."""
+@dataclass(frozen=True)
+class _Positive:
+    """The class whose F1 counts."""
+
+    place: int
+    label: str
+
+
+def _positive(model: LinearModel, rows: Rows, label: Any) -> _Positive | None:
+    """None means the mean over classes."""
     if len(model.classes) > 2:
         if label is not None:
             raise InvalidInputError(
-                "positive", "is for two classes; of more the mean F1 is given", f"it is {label!r}"
+                "fault", "is for two classes; of more the mean F1 is given", f"it is {label!r}"
             )
         return None
-    if label is None:
-        return 1
-    names = [str(one) for one in model.classes]
-    if str(label) not in names:
-        raise InvalidInputError(
-            "positive", f"must be one of the model's classes {names}", f"it is {label!r}"
-        )
-    return names.index(str(label))
+    kept = model.record.get(POSITIVE)
+    if label is None and str(kept) in map(str, model.classes):
+        label = kept
+    totals = np.bincount(rows.codes(model.classes), minlength=2)
+    place = positive_class(model.classes, totals, label, "fault")
+    return _Positive(place, str(model.classes[place]))
 
 
 def _count(
@@ -135,7 +153,7 @@ def _count(
 
 
 def _scores(
-    kind: str, counts: Mapping[str, Array | None], rows: Rows, positive: int | None
+    kind: str, counts: Mapping[str, Array | None], rows: Rows, positive: _Positive | None
 ) -> list[Score]:
     sizes = rows.counts()
     found = [_score(kind, name, sizes[name], each, positive) for name, each in counts.items()]
@@ -147,19 +165,24 @@ def _scores(
 
 
 def _score(
-    kind: str, client: str, n_rows: int, counts: Array | None, positive: int | None
+    kind: str, client: str, n_rows: int, counts: Array | None, positive: _Positive | None
 ) -> Score:
+    label = None if positive is None else positive.label
     if counts is None:
-        return Score(kind, client, n_rows, np.nan, np.nan, np.nan)
-    if positive == 0:
-        counts = counts[::-1, ::-1]  # so that "f1", which is of the second class, is of the first
+        return Score(kind, client, n_rows, np.nan, np.nan, np.nan, label)
+    f1 = (
+        score_counts(counts, "f1_macro")
+        if positive is None
+        else score_counts(counts, "f1", positive.place)
+    )
     return Score(
         kind,
         client,
         n_rows,
         score_counts(counts, "accuracy"),
-        score_counts(counts, "f1_macro" if positive is None else "f1"),
+        f1,
         score_counts(counts, "balanced_accuracy"),
+        label,
     )
 
 
@@ -192,7 +215,8 @@ def _trained(
         return None
     estimator = make_estimator(name, params, rows.labels)
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)  # its score is what is asked for
+        for kind in (ConvergenceWarning, DegenerateModelWarning):
+            warnings.simplefilter("ignore", kind)  # its score is what is asked for
         fit(estimator, scaling.apply(rows.X), rows)
     model: LinearModel = estimator._linear_model()
     return scaling.fold(model)

@@ -12,7 +12,8 @@ from typing import Any
 import numpy as np
 
 import fdrsvm
-from fdrsvm.errors import ConvergenceWarning, InvalidInputError
+from fdrsvm.errors import ConvergenceWarning, DegenerateModelWarning, InvalidInputError
+from fdrsvm.estimators._counts import positive_class
 from fdrsvm.estimators._rounds import watched
 from fdrsvm.estimators.linear_model import LinearModel
 from fdrsvm.estimators.model_file import save_model
@@ -21,22 +22,28 @@ from fdrsvm.federated.rounds import Callback, RoundRecord
 from fdrsvm.files import write_atomically
 from fdrsvm.workflow.ball import balls, client_weights
 from fdrsvm.workflow.configuration import FitSettings
+from fdrsvm.workflow.record import POSITIVE, VERDICT
 from fdrsvm.workflow.rows import Rows
 from fdrsvm.workflow.scaling import learn_scaling
 
 MODEL, CERTIFICATE = "model.safetensors", "certificate.json"
 _MAPPED_BY_LABEL = ("class_weight",)
+_CERTIFIED = ("data", "scaling", POSITIVE, VERDICT)
 # No seconds: the same command gives the same file.
 _KEPT_OF_A_ROUND = ("round", "objective", "lower_bound", "gap", "n_answers", "bytes_up")
 
 
 @dataclass(frozen=True)
 class Training:
-    """A trained model, ready to be written; ``warnings`` say where it fell short."""
+    """A trained model, ready to be written.
+
+    ``warnings`` say where it fell short of its tolerance, ``verdict`` whether it has given up.
+    """
 
     model: LinearModel
     rows: Rows
     warnings: tuple[str, ...]
+    verdict: str | None = None
 
 
 def train(settings: FitSettings, rows: Rows, watch: Callback | None = None) -> Training:
@@ -52,18 +59,24 @@ def train(settings: FitSettings, rows: Rows, watch: Callback | None = None) -> T
         Called with a RoundRecord and a model after each round.
     """
     settings.check()
+    positive = _positive(settings.fault, rows)
     scaling, X = learn_scaling(rows, settings.scaling, clip=settings.clip)
     estimator = make_estimator(settings.estimator, settings.params, rows.labels)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", ConvergenceWarning)
+        warnings.simplefilter("always", DegenerateModelWarning)
         with watched(watch or _nobody):
             fit(estimator, X, rows)
     estimator.feature_names_in_ = np.array(rows.feature_names, dtype=object)
     scaled: LinearModel = estimator._linear_model()
+    said = [one.message for one in caught if isinstance(one.message, DegenerateModelWarning)]
+    verdict = said[0].for_command_line if said else None
     record = {
         "scaling": scaling.to_record(),
         "history": _columns(estimator.history_),
         "data": _facts(scaled, rows),
+        **({} if positive is None else {POSITIVE: positive}),
+        **({} if verdict is None else {VERDICT: verdict}),
     }
     model = scaling.fold(
         LinearModel.checked(
@@ -77,8 +90,8 @@ def train(settings: FitSettings, rows: Rows, watch: Callback | None = None) -> T
             record=record,
         )
     )
-    said = tuple(str(one.message) for one in caught if one.category is ConvergenceWarning)
-    return Training(model, rows, said)
+    short = tuple(str(one.message) for one in caught if one.category is ConvergenceWarning)
+    return Training(model, rows, short, verdict)
 
 
 def make_estimator(name: str, params: Mapping[str, Any], y: Any) -> Any:
@@ -119,13 +132,24 @@ def certificate_content(model: LinearModel) -> dict[str, Any]:
         "classes": list(model.classes),
         "params": model.params,
         **model.certificate,
-        **{name: model.record[name] for name in ("data", "scaling") if name in model.record},
+        **{name: model.record[name] for name in _CERTIFIED if name in model.record},
     }
     return dict(encode(plain(content, "certificate")))
 
 
 def _nobody(record: RoundRecord, model: Any) -> None:
     """Watches nothing."""
+
+
+def _positive(fault: str | None, rows: Rows) -> Any:
+    """The class that scores of one class are of; None if there are not two."""
+    classes, totals = np.unique(rows.labels, return_counts=True)
+    labels: list[Any] = classes.tolist()
+    if len(labels) == 2:
+        return labels[positive_class(labels, totals, fault, "fault")]
+    if fault is not None:
+        raise InvalidInputError("fault", "is for two classes", f"there are {len(labels)}")
+    return None
 
 
 def _by_label(given: Mapping[str, Any], argument: str, y: Any) -> dict[Any, Any]:

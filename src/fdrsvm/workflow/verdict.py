@@ -1,0 +1,79 @@
+"""Whether a model from a file has given up on given rows, and what to type about it."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from fdrsvm.errors import InvalidInputError, UnsupportedError
+from fdrsvm.estimators._parameters import from_plain
+from fdrsvm.estimators.degenerate import (
+    FLAT,
+    Evidence,
+    Setting,
+    client_evidence,
+    flip_share,
+    judge,
+    pooled,
+)
+from fdrsvm.estimators.linear_model import LinearModel
+from fdrsvm.workflow.ball import ROBUST, Ball, balls
+from fdrsvm.workflow.certifying import training_counts
+from fdrsvm.workflow.rows import Rows
+from fdrsvm.workflow.scaling import Scaling
+
+
+def verdict(model: LinearModel, rows: Rows) -> str | None:
+    """What is wrong on these rows and what to type about it; None if nothing is.
+
+    The rules are those of :mod:`fdrsvm.estimators.degenerate`.
+    """
+    found = judge(_evidence(model, rows), model.classes, _setting(model))
+    return None if found is None else found.for_command_line
+
+
+def ignores_features(model: LinearModel, rows: Rows | None = None) -> bool:
+    """Whether no feature matters: scores hardly differ between the rows.
+
+    Without rows: whether they could hardly differ if all features moved by 1 at once, as scaled;
+    where features are not scaled, whether all weights are 0.
+    """
+    if rows is not None:
+        return _evidence(model, rows).is_flat
+    scaling = Scaling.of(model)
+    if scaling.method == "none":
+        return not model.coef.any()
+    reach = np.abs(scaling.unfold(model).coef).sum(axis=1)
+    return bool((reach <= 2.0 * FLAT).all())
+
+
+def _evidence(model: LinearModel, rows: Rows) -> Evidence:
+    codes = rows.codes(model.classes)
+    mine = [rows.clients == name for name in rows.client_names]
+    return pooled(
+        [client_evidence(model.coef, model.intercept, rows.X[own], codes[own]) for own in mine]
+    )
+
+
+def _setting(model: LinearModel) -> Setting:
+    own = _balls(model)
+    gap = np.max(from_plain(model.certificate.get("gap", 0.0)))
+    tol = from_plain(model.params.get("tol", 0.0))
+    return Setting(
+        estimator=model.estimator,
+        class_weight=from_plain(model.params.get("class_weight")),
+        flip_share=flip_share([one.epsilon for one in own], [one.kappa for one in own]),
+        has_radius=not own or max(one.epsilon for one in own) > 0.0,
+        is_solved=tol == 0.0 or not math.isfinite(gap) or bool(gap <= tol),
+    )
+
+
+def _balls(model: LinearModel) -> list[Ball]:
+    """Those of training, as far as the file tells."""
+    if model.estimator not in ROBUST:
+        return []
+    try:
+        return list(balls(model, training_counts(model)).values())
+    except (InvalidInputError, UnsupportedError):  # clients are not known by name
+        return []
