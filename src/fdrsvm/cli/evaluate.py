@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -11,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from fdrsvm.cli.commands import PATH, Command, data_options, data_settings
-from fdrsvm.cli.console import progress, say, share, show_table
+from fdrsvm.cli.console import progress, say_json, share, show_table
 
 if TYPE_CHECKING:
     from fdrsvm.workflow.scores import Score
@@ -70,7 +69,7 @@ def evaluate(
         with progress("training local, federated and central models"):
             scores += compare_models(loaded, rows, training, positive)
     if as_json:
-        say(json.dumps([_content(one) for one in scores], indent=2, allow_nan=False))
+        say_json([_content(one) for one in scores])
         return 0
     show_table(
         ["model", "client", "rows", "accuracy", "F1", "balanced accuracy"],
