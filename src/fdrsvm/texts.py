@@ -66,11 +66,14 @@ def _make_printable(record: logging.LogRecord) -> bool:
 
 def csv_text(rows: Iterable[Sequence[object]]) -> str:
     """Lines of a CSV, with the same ends on every platform; no text in it is run as a formula."""
+    return "".join(map(_csv_line, rows))
+
+
+def _csv_line(row: Sequence[object]) -> str:
     stream = io.StringIO(newline="")
-    writer = csv.writer(stream, lineterminator="\n")
-    for row in rows:
-        writer.writerow([inert(cell) if isinstance(cell, str) else cell for cell in row])
-    return stream.getvalue()
+    writer = csv.writer(stream, lineterminator="\r\n")  # of other ends it quotes no carriage return
+    writer.writerow([inert(cell) if isinstance(cell, str) else cell for cell in row])
+    return stream.getvalue().removesuffix("\r\n") + "\n"
 
 
 def inert(cell: str) -> str:
