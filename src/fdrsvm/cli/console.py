@@ -64,7 +64,7 @@ def warn_lines(text: str) -> None:
 
 def _put(text: str) -> None:
     try:
-        click.echo(text, nl=False)
+        sys.stdout.write(text)  # click's echo would take what looks like colour out of a file
         sys.stdout.flush()
     except BrokenPipeError:  # whoever reads has seen enough, and click ends the program
         raise
