@@ -218,6 +218,6 @@ def test_an_error_without_a_number_is_passed_on(tmp_path, monkeypatch):
         raise OSError("only words")
 
     monkeypatch.setattr(os, "replace", refuse)
-    with pytest.raises(OSError, match="^only words$"):
+    with pytest.raises(OSError, match=r"^only words$"):
         write_atomically(tmp_path / "a", b"data")
     assert names(tmp_path) == []
