@@ -6,6 +6,7 @@ import os
 import struct
 import subprocess
 import sys
+import time
 
 import numpy as np
 import pytest
@@ -292,3 +293,39 @@ def test_a_boolean_is_nought_or_one():
     odd = np.array([0, 1, 2], dtype=np.uint8).view(bool)
     with pytest.raises((CorruptDataError, InvalidInputError)):
         unpack(pack("update", 1, {}, {"mask": odd}), "update", 1)
+
+
+def crowded(n_arrays, *, spelt=False):
+    """Empty arrays by the hundred thousand; ``spelt`` hides them from whoever counts letters."""
+    entry = '{"dtype":"F64","shape":[0],"data_offsets":[0,0]}'
+    if spelt:
+        entry = entry.replace("data_offsets", r"data\u005foffsets")
+    table = ",".join(f'"{k}":{entry}' for k in range(n_arrays))
+    encoded = f'{{"__metadata__":{{"fdrsvm":"{{}}"}},{table}}}'.encode()
+    return struct.pack("<Q", len(encoded)) + encoded
+
+
+@pytest.mark.parametrize("kind", ["update", "model", "introduction", "checkpoint", "memory"])
+def test_a_crowd_of_arrays_or_a_huge_header_is_refused_at_once(kind):
+    n_bytes = 100_000_001
+    wide = struct.pack("<Q", n_bytes) + b"[" + b"0," * (n_bytes // 2)
+    for data in (crowded(300_000), wide):
+        begin = time.process_time()
+        with pytest.raises(CorruptDataError, match=r"(arrays|bytes), at most \d+ are allowed"):
+            unpack(data, kind, 1)
+        assert time.process_time() - begin < 0.5  # 20 s before there was a limit
+
+
+def test_arrays_are_counted_however_they_are_spelt():
+    with pytest.raises(CorruptDataError, match="10001 arrays, at most 10000 are allowed"):
+        unpack(crowded(10_001, spelt=True), "update", 1)
+
+
+def test_what_could_not_be_read_again_is_not_packed():
+    full = {f"{k:05d}": np.zeros(0) for k in range(10_000)}
+    assert len(unpack(pack("update", 1, {}, full), "update", 1).arrays) == 10_000
+    with pytest.raises(InvalidInputError, match="10001 arrays, at most 10000 are allowed"):
+        pack("update", 1, {}, {**full, "more": np.zeros(0)})
+    with pytest.raises(InvalidInputError, match="at most 4194304 are allowed"):
+        pack("update", 1, {"long": "x" * (1 << 22)}, {})
+    pack("model", 1, {"long": "x" * (1 << 22)}, {})  # has names and rounds

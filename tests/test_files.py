@@ -1,6 +1,8 @@
 """Files are whole or not there, leftovers go, and nothing that never ends is read."""
 
+import errno
 import os
+import resource
 import signal
 import subprocess
 import sys
@@ -9,7 +11,7 @@ import threading
 import pytest
 
 from fdrsvm import CorruptDataError, files
-from fdrsvm.files import read_capped, write_atomically
+from fdrsvm.files import append_whole, read_capped, write_atomically, write_together
 
 needs_posix = pytest.mark.skipif(os.name != "posix", reason="about pipes, links and signals")
 
@@ -135,3 +137,87 @@ def test_a_link_is_followed_and_a_folder_is_named(tmp_path):
     assert read_capped(tmp_path / "link", 4) == b"data"
     with pytest.raises(IsADirectoryError, match=tmp_path.name):
         read_capped(tmp_path, 4)
+
+
+def test_files_that_belong_together_are_all_there(tmp_path):
+    first, second = tmp_path / "first", tmp_path / "second"
+    for data in (b"1", b"2"):
+        write_together((first, data), (second, data * 2))
+        assert (first.read_bytes(), second.read_bytes()) == (data, data * 2)
+    assert names(tmp_path) == ["first", "second"]
+
+
+@pytest.mark.parametrize("has_links", [True, False])
+@pytest.mark.parametrize("is_there", [True, False])
+def test_a_second_file_that_fails_leaves_the_first_as_it_was(
+    tmp_path, monkeypatch, is_there, has_links
+):
+    first, second = tmp_path / "first", tmp_path / "second"
+    if is_there:
+        first.write_bytes(b"old")
+    if not has_links:
+
+        def refuse(*_):
+            raise PermissionError("no second names on this disk")
+
+        monkeypatch.setattr(os, "link", refuse)
+    replace = os.replace
+
+    def fail(source, target):
+        if target == second:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        replace(source, target)
+
+    monkeypatch.setattr(os, "replace", fail)
+    with pytest.raises(OSError) as caught:
+        write_together((first, b"new"), (second, b"new"))
+    assert (caught.value.errno, caught.value.filename) == (errno.ENOSPC, str(second))
+    assert names(tmp_path) == (["first"] if is_there else [])
+    assert not is_there or first.read_bytes() == b"old"
+
+
+@needs_posix
+@pytest.mark.parametrize("keep", [0, 10, 5000])
+def test_a_limit_on_sizes_leaves_nothing_half_written(tmp_path, keep):
+    """A real refusal by the system, after a part was taken: a limit on the size of files."""
+    first, log = tmp_path / "first", tmp_path / "log"
+    log.write_bytes(b"line\n")
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    before = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (max(keep, 5), limits[1]))
+    try:
+        for write in (
+            lambda: write_together((first, b"x"), (tmp_path / "second", bytes(6000))),
+            lambda: append_whole(log, bytes(6000)),
+        ):
+            with pytest.raises(OSError) as caught:
+                write()
+            assert caught.value.errno == errno.EFBIG
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+        signal.signal(signal.SIGXFSZ, before)
+    assert names(tmp_path) == ["log"]
+    assert log.read_bytes() == b"line\n"
+    append_whole(log, b"more\n", on_disk=False)
+    append_whole(log, b"last\n")
+    assert log.read_bytes() == b"line\nmore\nlast\n"
+
+
+def test_a_write_that_is_interrupted_takes_its_file_away(tmp_path, monkeypatch):
+    def interrupt(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(os, "fsync", interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        write_atomically(tmp_path / "a", b"data")
+    assert names(tmp_path) == []
+
+
+def test_an_error_without_a_number_is_passed_on(tmp_path, monkeypatch):
+    def refuse(*_):
+        raise OSError("only words")
+
+    monkeypatch.setattr(os, "replace", refuse)
+    with pytest.raises(OSError, match=r"^only words$"):
+        write_atomically(tmp_path / "a", b"data")
+    assert names(tmp_path) == []

@@ -32,9 +32,10 @@ X = np.array([[0.1, 0.9], [0.2, 0.7], [0.8, 0.3], [0.9, 0.2]])
 y, plants = ["healthy", "healthy", "worn", "worn"], ["north", "south", "north", "south"]
 model = FDRSVC(epsilon=0.05, kappa=0.5).fit(X, y, clients=plants)
 assert model.gap_ <= 1e-4 and abs(model.objective_ - 0.228) < 1e-3
-path = Path(tempfile.mkdtemp()) / "model.safetensors"
-model.save(path)
-again = FDRSVC.load(path)
+with tempfile.TemporaryDirectory() as folder:
+    path = Path(folder) / "model.safetensors"
+    model.save(path)
+    again = FDRSVC.load(path)
 assert (again.coef_ == model.coef_).all() and again.predict(X).tolist() == y
 print("works")
 """

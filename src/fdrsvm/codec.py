@@ -27,6 +27,21 @@ _DTYPES = {"F64": np.dtype("<f8"), "I64": np.dtype("<i8"), "BOOL": np.dtype("?")
 _MAX_BYTES = 1 << 30
 
 
+class _Limits(NamedTuple):
+    """How many arrays, and how many bytes before them: reading those takes longest."""
+
+    arrays: int
+    header: int
+
+
+_USUAL = _Limits(10_000, 1 << 22)
+_BY_KIND = {
+    "introduction": _USUAL._replace(header=1 << 24),  # has the names of all columns
+    "model": _USUAL._replace(header=1 << 26),  # and the rounds
+    "checkpoint": _Limits(250_000, 100_000_000),  # of a thousand clients; safetensors reads no more
+}
+
+
 class Packed(NamedTuple):
     """What a container holds."""
 
@@ -46,7 +61,12 @@ def pack(
         _check_whole_characters(text)
     except (TypeError, ValueError, RecursionError) as error:
         raise InvalidInputError("header", "must be plain JSON", str(error)) from None
-    return bytes(safetensors.numpy.save(clean, metadata={_ENTRY: text}))
+    data = bytes(safetensors.numpy.save(clean, metadata={_ENTRY: text}))
+    try:
+        _check_size(kind, len(clean), _header_length(data))
+    except ValueError as error:
+        raise InvalidInputError(kind, "must be of a size that is read again", str(error)) from None
+    return data
 
 
 def unpack(data: bytes, kind: str, version: int, *, max_bytes: int = _MAX_BYTES) -> Packed:
@@ -103,12 +123,26 @@ def _digest(envelope: Mapping[str, Any], arrays: Mapping[str, npt.NDArray[Any]])
     return digest.hexdigest()
 
 
+def _header_length(data: bytes) -> int:
+    return int.from_bytes(data[:8], "little")
+
+
+def _check_size(kind: str, n_arrays: int, n_bytes: int) -> None:
+    limits = _BY_KIND.get(kind, _USUAL)
+    if n_bytes > limits.header:
+        raise ValueError(f"its header has {n_bytes} bytes, at most {limits.header} are allowed")
+    if n_arrays > limits.arrays:
+        raise ValueError(f"it has {n_arrays} arrays, at most {limits.arrays} are allowed")
+
+
 def _read_envelope(data: bytes, kind: str) -> dict[str, Any]:
     try:
-        length = int.from_bytes(data[:8], "little")
+        length = _header_length(data)
         if length > len(data):
             raise ValueError("it is cut short")
+        _check_size(kind, data.count(b'"data_offsets"', 8, 8 + length), length)
         table = json.loads(data[8 : 8 + length].decode())
+        _check_size(kind, len(table) - 1, length)  # who escapes letters was not counted before
         envelope = json.loads(table["__metadata__"][_ENTRY])
         found = envelope["kind"]
         complete = {"kind", "version", "header", "sha256"} == set(envelope)

@@ -1,7 +1,9 @@
 """Files that are whole or not there, and never larger than expected.
 
 A write goes to a temporary file beside the target and is then renamed. A process that is killed in
-between leaves the temporary file; the next write of the same target takes it away.
+between leaves the temporary file; the next write of the same target takes it away. Files that
+belong together are all written before the first is renamed, so that a full disk leaves none of
+them.
 """
 
 from __future__ import annotations
@@ -11,6 +13,7 @@ import hashlib
 import os
 import secrets
 import stat
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TypeAlias
 
@@ -22,38 +25,137 @@ _SUFFIX = ".tmp"
 
 def write_atomically(path: PathLike, data: bytes) -> None:
     """Put all of ``data`` in a file, or leave the file as it was, even if the power fails."""
-    # A link is written through, as open() would.
-    target = Path(os.path.realpath(path))
-    _drop_leftovers(target)
+    write_together((path, data))
+
+
+def write_together(*files: tuple[PathLike, bytes]) -> None:
+    """Put data in several files, each with its path, or leave all of them as they were.
+
+    Only a power failure in the instant between two renames leaves some new and some old; each file
+    is whole even then.
+    """
+    writes = [_Write(path, data) for path, data in files]
     try:
-        while not _is_put_in_place(target, data):
-            pass  # another process began to write the same file and took ours for a leftover
+        for one in writes:
+            one.prepare()
+        for one in writes if len(writes) > 1 else ():
+            one.keep_old()
+        for one in writes:
+            one.put_in_place()
+    except BaseException:
+        for one in writes:
+            one.undo()
+        raise
+    finally:
+        for one in writes:
+            one.tidy_up()
+    for folder in {one.target.parent for one in writes}:
+        _sync_folder(folder)
+
+
+class _Write:
+    """One file on its way; temporary files stand beside it."""
+
+    def __init__(self, path: PathLike, data: bytes) -> None:
+        self.path = path
+        self.data = data
+        self.target = Path(os.path.realpath(path))  # a link is written through, as open() would
+        self.new: Path | None = None
+        self.old: Path | None = None
+        self.is_in_place = False
+
+    def prepare(self) -> None:
+        _drop_leftovers(self.target)
+        with _by_its_name(self.path):
+            self.new = _write_beside(self.target, self.data)
+
+    def keep_old(self) -> None:
+        """What stands there now, to be put back if another file of the write fails."""
+        if self.target.exists():
+            with _by_its_name(self.path):
+                self.old = _second_name(self.target)
+
+    def put_in_place(self) -> None:
+        with _by_its_name(self.path):
+            while not self.is_in_place:
+                assert self.new is not None
+                try:
+                    os.replace(self.new, self.target)
+                    self.is_in_place = True
+                except FileNotFoundError:
+                    # Another process began to write the same file and took ours for a leftover.
+                    self.new = _write_beside(self.target, self.data)
+
+    def undo(self) -> None:
+        if self.is_in_place:
+            with contextlib.suppress(OSError):
+                if self.old is None:
+                    self.target.unlink()
+                else:
+                    os.replace(self.old, self.target)
+
+    def tidy_up(self) -> None:
+        for path in (self.new, self.old):
+            if path is not None:
+                with contextlib.suppress(OSError):
+                    path.unlink(missing_ok=True)
+
+
+@contextlib.contextmanager
+def _by_its_name(path: PathLike) -> Iterator[None]:
+    """Errors name the file that was asked for: nobody knows the temporary one."""
+    try:
+        yield
     except OSError as error:
         if error.errno is None:
             raise
-        # By the name that was asked for: nobody knows the temporary one.
         raise OSError(error.errno, error.strerror, os.fspath(path)) from error
-    _sync_folder(target.parent)
 
 
-def _is_put_in_place(target: Path, data: bytes) -> bool:
-    """Write and rename; False if the temporary file was taken away before it had its name."""
-    # Not tempfile: it would make the file unreadable for the other users of a gateway.
-    temporary = target.with_name(f"{_temporary_prefix(target)}{secrets.token_hex(8)}{_SUFFIX}")
-    file = temporary.open("xb")
+def _write_beside(target: Path, data: bytes) -> Path:
+    """A temporary file that is on disk."""
+    temporary = _temporary_name(target)
+    file = temporary.open("xb", buffering=0)
     try:
         with file:
-            file.write(data)
-            file.flush()
+            _write_all(file.fileno(), data)
             os.fsync(file.fileno())
-        os.replace(temporary, target)
-    except FileNotFoundError:
-        return False
     except BaseException:
         with contextlib.suppress(OSError):
             temporary.unlink()
         raise
-    return True
+    return temporary
+
+
+def _second_name(target: Path) -> Path:
+    """The same file once more, or a copy where a disk knows no second names."""
+    name = _temporary_name(target)
+    try:
+        os.link(target, name)
+    except OSError:
+        return _write_beside(target, target.read_bytes())
+    return name
+
+
+def _write_all(descriptor: int, data: bytes) -> None:
+    """The system may take a part, and refuse the rest when it is asked again."""
+    rest = memoryview(data)
+    while rest:
+        rest = rest[os.write(descriptor, rest) :]
+
+
+def append_whole(path: PathLike, data: bytes, *, on_disk: bool = True) -> None:
+    """Add data to the end of a file, or leave the file as it was."""
+    with _by_its_name(path), open(path, "ab", buffering=0) as file:
+        end = file.seek(0, os.SEEK_END)
+        try:
+            _write_all(file.fileno(), data)
+            if on_disk:
+                os.fsync(file.fileno())
+        except BaseException:
+            with contextlib.suppress(OSError):
+                file.truncate(end)
+            raise
 
 
 def _drop_leftovers(target: Path) -> None:
@@ -63,6 +165,11 @@ def _drop_leftovers(target: Path) -> None:
         for name in os.listdir(target.parent):
             if name.startswith(prefix) and name.endswith(_SUFFIX):
                 target.with_name(name).unlink(missing_ok=True)
+
+
+def _temporary_name(target: Path) -> Path:
+    # Not tempfile: it would make the file unreadable for the other users of a gateway.
+    return target.with_name(f"{_temporary_prefix(target)}{secrets.token_hex(8)}{_SUFFIX}")
 
 
 def _temporary_prefix(target: Path) -> str:

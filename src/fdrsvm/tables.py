@@ -11,6 +11,7 @@ import io
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -19,6 +20,7 @@ import numpy.typing as npt
 
 from fdrsvm.errors import CorruptDataError, InvalidInputError
 from fdrsvm.files import read_capped
+from fdrsvm.texts import as_meant
 
 Column: TypeAlias = npt.NDArray[Any]
 Mask: TypeAlias = npt.NDArray[np.bool_]
@@ -26,6 +28,7 @@ Mask: TypeAlias = npt.NDArray[np.bool_]
 SUFFIXES = (".csv", ".parquet")
 _PARQUET = ".parquet"
 _MAX_BYTES = 1 << 32
+_MAX_COLUMNS = 100_000  # each is an array of its own, and a million of them take minutes
 _MISSING = ("", "?", "nan", "NaN", "NA")
 
 
@@ -87,33 +90,42 @@ def parse_table(content: bytes, file: str) -> Table:
 
 def _parse_csv(content: bytes, file: str) -> dict[str, Column]:
     try:
-        text = content.decode("utf-8-sig")
-        rows = [row for row in csv.reader(io.StringIO(text, newline=""), strict=True) if row]
+        reader = csv.reader(io.StringIO(content.decode("utf-8-sig"), newline=""), strict=True)
+        filled = (row for row in reader if row)
+        header = [as_meant(cell.strip()) for cell in next(filled, [])]
+        _check_count(len(header), file)
+        rows = list(filled)
     except UnicodeDecodeError as error:
         found = f"{file}: byte {error.start} is none"
         raise InvalidInputError("data", "must be a CSV in UTF-8", found) from None
     except csv.Error:
         raise InvalidInputError("data", "must be a CSV in UTF-8", f"{file}: it is broken") from None
-    if len(rows) < 2:
+    if not rows:
         raise InvalidInputError("data", "must have a header line and a row", f"{file} has less")
-    header = [cell.strip() for cell in rows[0]]
     _check_header(header, file)
-    for number, row in enumerate(rows[1:]):
+    for number, row in enumerate(rows):
         if len(row) != len(header):
             raise InvalidInputError(
                 "data",
                 f"every row must have {len(header)} cells, as the header has",
                 f"{file}: row {number} has {len(row)}",
             )
-    cells = zip(*rows[1:], strict=True)
+    cells = zip(*rows, strict=True)
     return {name: _column(column) for name, column in zip(header, cells, strict=True)}
+
+
+def _check_count(n_columns: int, file: str) -> None:
+    if n_columns > _MAX_COLUMNS:
+        rule = f"must have at most {_MAX_COLUMNS} columns"
+        raise InvalidInputError("data", rule, f"{file} has {n_columns}")
 
 
 def _check_header(header: Sequence[str], file: str) -> None:
     name, count = Counter(header).most_common(1)[0]
     if count > 1 or "" in header:
-        places = [str(k) for k, other in enumerate(header) if other == name]
-        found = f"{' and '.join(places)} have the same" if count > 1 else "one has none"
+        places = (str(k) for k, other in enumerate(header) if other == name)
+        first = " and ".join(islice(places, 2))
+        found = f"{first} have the same" if count > 1 else "one has none"
         raise InvalidInputError("data", "columns must have different names", f"{file}: {found}")
 
 
@@ -126,7 +138,7 @@ def _column(cells: Sequence[str]) -> Column:
             pass
     values = np.empty(len(cells), dtype=object)
     for n, cell in enumerate(cells):
-        values[n] = read_cell(cell.strip())
+        values[n] = read_cell(as_meant(cell.strip()))
     return values
 
 
@@ -148,9 +160,12 @@ def _parse_parquet(content: bytes, file: str) -> dict[str, Column]:
             "data", "Parquet needs pyarrow", "it is not installed; install it, or write a CSV"
         ) from None
     try:
-        table = parquet.read_table(BufferReader(content))
+        source = parquet.ParquetFile(BufferReader(content))
+        _check_count(source.metadata.num_columns, file)
+        table = source.read()
     except ArrowInvalid:
         raise InvalidInputError("data", "must be a Parquet file", f"{file} is none") from None
+    _check_header(table.column_names, file)
     return {name: np.asarray(table[name].to_numpy()) for name in table.column_names}
 
 

@@ -1,6 +1,9 @@
 """Clients' files, and the program as a process and in this one."""
 
+import contextlib
 import csv
+import os
+import pty
 import subprocess
 import sys
 
@@ -17,6 +20,25 @@ def run(*arguments, **options):
     """The program in a process of its own."""
     command = [sys.executable, "-m", "fdrsvm", *map(str, arguments)]
     return subprocess.run(command, capture_output=True, text=True, check=False, **options)
+
+
+def on_a_terminal(*arguments, is_output=False, **environment):
+    """What a terminal gets as stderr, and stdout as a pipe gets it; or the other way round."""
+    ours, theirs = pty.openpty()
+    command = [sys.executable, "-m", "fdrsvm", *map(str, arguments)]
+    environment = {**os.environ, "TERM": "xterm-256color", **environment}
+    ends = ("stderr", "stdout") if is_output else ("stdout", "stderr")
+    streams = dict(zip(ends, (subprocess.PIPE, theirs), strict=True))
+    process = subprocess.Popen(command, env=environment, **streams)
+    os.close(theirs)
+    seen = b""
+    with contextlib.suppress(OSError):  # the other end is closed
+        while part := os.read(ours, 4096):
+            seen += part
+    os.close(ours)
+    piped = process.communicate()[is_output]
+    assert process.returncode == 0
+    return seen.decode(), piped.decode()
 
 
 def call(capsys, *arguments):

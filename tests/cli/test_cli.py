@@ -1,9 +1,11 @@
 """The program as such: help, exit codes, errors in one line, pipes, interruption."""
 
 import contextlib
+import errno
+import json
 import os
-import pty
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -11,8 +13,9 @@ import sys
 import pytest
 
 from fdrsvm.cli.application import root
+from fdrsvm.estimators.model_file import load_model
 from fdrsvm.workflow.rows import DataSettings, read_rows
-from tests.cli.cases import call, error_line, run
+from tests.cli.cases import call, error_line, on_a_terminal, run
 
 COMMANDS = list(root.commands)
 
@@ -143,23 +146,6 @@ def test_a_pipe_that_closes_early_is_no_error(home, model):
     assert done.stderr == ""
 
 
-def on_a_terminal(*arguments, **environment):
-    """What a terminal gets as stderr, and stdout as a file gets it."""
-    ours, theirs = pty.openpty()
-    command = [sys.executable, "-m", "fdrsvm", *map(str, arguments)]
-    environment = {**os.environ, "TERM": "xterm-256color", **environment}
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=theirs, env=environment)
-    os.close(theirs)
-    seen = b""
-    with contextlib.suppress(OSError):  # the other end is closed
-        while part := os.read(ours, 4096):
-            seen += part
-    os.close(ours)
-    out, _ = process.communicate()
-    assert process.returncode == 0
-    return seen.decode(), out.decode()
-
-
 def test_progress_is_for_terminals_and_colours_can_be_refused(home, tmp_path):
     arguments = ("fit", home / "plants", "--output", tmp_path)
     seen, out = on_a_terminal(*arguments)
@@ -188,3 +174,98 @@ def test_an_interrupted_fit_says_so_and_leaves_nothing(home, tmp_path):
     assert process.returncode == 130
     assert err.strip() == "fdrsvm: interrupted"
     assert not (tmp_path / "run").exists()
+
+
+needs_full = pytest.mark.skipif(not os.path.exists("/dev/full"), reason="needs /dev/full")
+
+
+@needs_full
+def test_a_full_disk_under_standard_output_is_one_line(home, model):
+    for arguments in (("predict", model, home / "plants"), ("certify", model)):
+        with open("/dev/full", "w") as full:
+            command = [sys.executable, "-m", "fdrsvm", *map(str, arguments)]
+            done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True)
+        assert done.returncode == 1
+        assert done.stderr == (
+            "fdrsvm: standard output: the disk is full; make room, or write elsewhere\n"
+        )
+
+
+@pytest.fixture
+def small_disk(tmp_path):
+    """A file system of 64 kB of its own."""
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    command = ["mount", "-t", "tmpfs", "-o", "size=64k", "tmpfs", str(disk)]
+    if shutil.which("mount") is None or subprocess.run(command, capture_output=True).returncode:
+        pytest.skip("a small file system may not be mounted here")
+    try:
+        yield disk
+    finally:
+        subprocess.run(["umount", str(disk)], check=True)
+
+
+def files_in(folder):
+    return {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+@pytest.mark.parametrize("free", [0, 1, 3])
+def test_a_full_disk_leaves_model_and_certificate_or_neither(home, small_disk, capsys, free):
+    fit = ("fit", home / "plants", "--set", "epsilon=0.02", "--output", small_disk / "run")
+    assert call(capsys, *fit)[0] == 0
+    filler = small_disk / "filler"
+    with contextlib.suppress(OSError), filler.open("wb", buffering=0) as file:
+        while True:
+            file.write(bytes(4096))
+    os.truncate(filler, filler.stat().st_size - 4096 * free)  # the certificate takes a page
+    before = files_in(small_disk)
+    again = (*fit[:2], "--set", "epsilon=0.5", "--output")
+    for folder in ("run", "new"):
+        line = error_line(capsys, *again, small_disk / folder)
+        assert line.startswith(f"fdrsvm: {small_disk / folder}")
+        assert line.endswith(": the disk is full; make room, or write elsewhere")
+        assert files_in(small_disk) == before
+    assert not (small_disk / "new").exists()
+    filler.unlink()
+    assert call(capsys, *again, small_disk / "run")[0] == 0
+    kept = json.loads((small_disk / "run" / "certificate.json").read_text())
+    model = load_model(small_disk / "run" / "model.safetensors")
+    assert kept["model_sha256"] == model.fingerprint
+
+
+@pytest.mark.parametrize(
+    ("error", "words"),
+    [
+        (OSError(errno.ENOSPC, "No space left on device", "a"), "a: the disk is full; make room"),
+        (OSError(errno.EDQUOT, "Disk quota exceeded", "a"), "a: your share of the disk is used up"),
+        (OSError(errno.EFBIG, "File too large", "a"), "a: the file would be larger than it may be"),
+        (PermissionError(errno.EACCES, "Permission denied", "a"), "a: Permission denied"),
+        (OSError(errno.EIO, "Input/output error"), "Input/output error"),
+        (OSError("only words"), "only words"),
+        (OSError(), "OSError"),
+        (TimeoutError(), "TimeoutError"),
+    ],
+)
+def test_every_error_of_the_system_is_one_line(capsys, monkeypatch, error, words):
+    def broken(path):
+        raise error
+
+    monkeypatch.setattr("fdrsvm.estimators.model_file.load_model", broken)
+    line = error_line(capsys, "predict", "m", "d.csv")
+    assert line.startswith(f"fdrsvm: {words}")
+
+
+def test_commands_leave_no_temporary_files(home, model, tmp_path):
+    scratch = tmp_path / "tmp"
+    scratch.mkdir()
+    plants = home / "plants"
+    for arguments in (
+        ("fit", plants, "--output", tmp_path / "run"),
+        ("report", model, plants, "--output", tmp_path / "page.html"),
+        ("demo", "--data", tmp_path / "pump"),
+        ("audit-leak", plants, "--rounds", "3"),
+        ("evaluate", model, plants),
+    ):
+        done = run(*arguments, env={**os.environ, "TMPDIR": str(scratch)})
+        assert done.returncode == 0, done.stderr
+        assert list(scratch.iterdir()) == []

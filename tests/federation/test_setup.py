@@ -384,6 +384,7 @@ def test_processes_are_ended_with_all_that_they_started(tmp_path, monkeypatch):
     assert child.is_alive
     try:
         assert stop([one]) == []
+        assert one.pid not in processes._CHILDREN  # waited for: Python warns of those that are not
         assert not one.is_alive
         assert not child.is_alive
     finally:

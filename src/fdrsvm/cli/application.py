@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import errno
 import sys
 import traceback
+import warnings
 from collections.abc import Sequence
 from typing import Any
 
@@ -24,9 +26,16 @@ from fdrsvm.cli import (
     reproduce,
 )
 from fdrsvm.cli.commands import Group
+from fdrsvm.cli.console import warn, warn_lines
 from fdrsvm.errors import FDRSVMError
 
 FAILED, WRONG_USAGE, INTERRUPTED = 1, 2, 130
+# What the system says of a disk is no sentence, and differs from system to system.
+_REASONS = {
+    errno.ENOSPC: "the disk is full; make room, or write elsewhere",
+    errno.EDQUOT: "your share of the disk is used up; make room, or write elsewhere",
+    errno.EFBIG: "the file would be larger than it may be here; write elsewhere",
+}
 
 
 @click.group(
@@ -69,41 +78,53 @@ def run(arguments: Sequence[str] | None = None) -> int:
     typed = list(sys.argv[1:] if arguments is None else arguments)
     state: dict[str, Any] = {"debug": False, "typed": typed}
     try:
-        result = root.main(args=typed, prog_name="fdrsvm", standalone_mode=False, obj=state)
+        with warnings.catch_warnings():
+            warnings.showwarning = _show_warning
+            result = root.main(args=typed, prog_name="fdrsvm", standalone_mode=False, obj=state)
     except click.UsageError as error:
         return _wrong_usage(error)
     except click.Abort:
-        click.echo("fdrsvm: interrupted", err=True)
+        warn("interrupted")
         return INTERRUPTED
     except Exception as error:
         return _failed(error, debug=state["debug"])
     return result if isinstance(result, int) else 0
 
 
+def _show_warning(message: Warning | str, *_: object, **__: object) -> None:
+    """In one line, like an error, without the place in the program that Python adds."""
+    warn(_in_one_line(str(message)))
+
+
 def _wrong_usage(error: click.UsageError) -> int:
     """One line, but the whole help where nothing was asked for."""
     if isinstance(error, click.exceptions.NoArgsIsHelpError):
-        click.echo(error.format_message(), err=True)
+        warn_lines(error.format_message())
         return WRONG_USAGE
     path = error.ctx.command_path if error.ctx else "fdrsvm"
     said = " ".join(error.format_message().split())
-    click.echo(f"{path}: {said} See '{path} --help'.", err=True)
+    warn(f"{said} See '{path} --help'.", who=path)
     return WRONG_USAGE
 
 
 def _failed(error: Exception, *, debug: bool) -> int:
     """An error of ours in its own words; any other with its kind, since it is not expected."""
     if debug:
-        traceback.print_exception(error)
-    said = "; ".join(part.strip() for part in _words(error).splitlines() if part.strip())
+        warn_lines("".join(traceback.format_exception(error)).rstrip("\n"))
+    said = _in_one_line(_words(error))
     if not isinstance(error, FDRSVMError | OSError):
         said = f"{type(error).__name__}: {said}; run again with --debug to see where"
-    click.echo(f"fdrsvm: {said}", err=True)
+    warn(said)
     return FAILED
+
+
+def _in_one_line(text: str) -> str:
+    return "; ".join(part.strip() for part in text.split("\n") if part.strip())
 
 
 def _words(error: Exception) -> str:
     """Of the system's errors the file and the reason, without its number."""
-    if isinstance(error, OSError) and error.strerror:
-        return f"{error.filename}: {error.strerror}" if error.filename else error.strerror
-    return str(error)
+    if not isinstance(error, OSError) or not error.strerror:
+        return str(error) or type(error).__name__
+    reason = _REASONS.get(error.errno or 0, error.strerror)
+    return f"{error.filename}: {reason}" if error.filename else reason

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from fdrsvm.cli.commands import COUNT, PATH, Command, data_options, data_settings, setting
-from fdrsvm.cli.console import progress, say
+from fdrsvm.cli.console import progress, say, say_lines
 from fdrsvm.errors import UnsupportedError
 
 if TYPE_CHECKING:
@@ -132,7 +132,7 @@ def _parts(rows: Rows, X: Any) -> dict[str, tuple[Array, Array]]:
 def _show(audit: LeakAudit) -> None:
     from fdrsvm.leakage.command import leak_table
 
-    say("\n".join(leak_table(audit)))
+    say_lines(leak_table(audit))
 
 
 COMMANDS = (audit_leak,)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -10,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from fdrsvm.cli.commands import PATH, Command, data_options, data_settings
-from fdrsvm.cli.console import number, say, say_words, show_table
+from fdrsvm.cli.console import number, say, say_json, say_words, show_table
 
 if TYPE_CHECKING:
     from fdrsvm.estimators.linear_model import LinearModel
@@ -80,7 +79,7 @@ def certify(
     again = None if rows is None else recompute(loaded, rows, given)
     turns = None if rows is None else flips(loaded, rows, norm)
     if as_json:
-        say(json.dumps(_content(loaded, words, again, turns), indent=2))
+        say_json(_content(loaded, words, again, turns))
         return 0
     for sentence in words:
         say_words(sentence)

@@ -1,14 +1,22 @@
-"""Printing: tables on stdout, progress on stderr, and neither colour nor bars in a file."""
+"""Printing: tables on stdout, progress on stderr, and neither colour nor bars in a file.
+
+All that commands print goes through here, and only here is it made printable: names in it come from
+other people's files.
+"""
 
 from __future__ import annotations
 
 import contextlib
+import json
+import os
 import sys
 import textwrap
-from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any, TextIO
 
 import click
+
+from fdrsvm.texts import printable, printable_lines
 
 if TYPE_CHECKING:
     from fdrsvm.federated.rounds import RoundRecord
@@ -19,18 +27,58 @@ _PAGE = 88
 
 def say(line: str = "") -> None:
     """A line on stdout, at once."""
-    click.echo(line)
-    sys.stdout.flush()
+    _put(printable(line) + "\n")
+
+
+def say_lines(lines: Iterable[str]) -> None:
+    """Lines on stdout, at once."""
+    _put("".join(f"{printable(line)}\n" for line in lines))
 
 
 def say_words(text: str) -> None:
     """A paragraph on stdout, in lines that fit a page."""
-    say(textwrap.fill(text, _PAGE, break_on_hyphens=False, break_long_words=False))
+    lines = textwrap.wrap(printable(text), _PAGE, break_on_hyphens=False, break_long_words=False)
+    say_lines(lines)
 
 
-def warn(line: str) -> None:
+def say_json(content: Any) -> None:
+    """JSON on stdout, in ASCII."""
+    text = json.dumps(content, indent=2, allow_nan=False)
+    _put(text.replace("\x7f", "\\u007f") + "\n")  # the one control character that JSON lets pass
+
+
+def put_content(text: str) -> None:
+    """A file's content on stdout: as it is for a file or a pipe, printable for a terminal."""
+    _put(printable_lines(text) if sys.stdout.isatty() else text)
+
+
+def warn(line: str, who: str = "fdrsvm") -> None:
     """A line on stderr."""
-    click.echo(f"fdrsvm: {line}", err=True)
+    click.echo(f"{who}: {printable(line)}", err=True)
+
+
+def warn_lines(text: str) -> None:
+    """Several lines on stderr, such as a traceback."""
+    click.echo(printable_lines(text), err=True)
+
+
+def _put(text: str) -> None:
+    try:
+        sys.stdout.write(text)  # click's echo would take what looks like colour out of a file
+        sys.stdout.flush()
+    except BrokenPipeError:  # whoever reads has seen enough, and click ends the program
+        raise
+    except OSError as error:
+        _give_up(sys.stdout)
+        raise OSError(error.errno, error.strerror, "standard output") from error
+
+
+def _give_up(stream: TextIO) -> None:
+    """What could not be written must not be tried again at the end, when nobody can say so."""
+    with contextlib.suppress(OSError):
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, stream.fileno())
+        os.close(nowhere)
 
 
 def show_table(headings: Sequence[str], rows: Sequence[Sequence[str]], n_left: int = 1) -> None:
@@ -41,11 +89,14 @@ def show_table(headings: Sequence[str], rows: Sequence[Sequence[str]], n_left: i
 
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
     for place, heading in enumerate(headings):
-        table.add_column(Text(heading), justify="left" if place < n_left else "right")
+        text = Text(printable(heading))
+        table.add_column(text, justify="left" if place < n_left else "right")
     for row in rows:
-        table.add_row(*(Text(cell) for cell in row))
-    width = None if sys.stdout.isatty() else _UNLIMITED
-    Console(highlight=False, width=width).print(table)
+        table.add_row(*(Text(printable(cell)) for cell in row))  # Text has no markup
+    console = Console(highlight=False, width=None if sys.stdout.isatty() else _UNLIMITED)
+    with console.capture() as drawn:
+        console.print(table)
+    _put(drawn.get())  # with rich's own colours, if it is a terminal
 
 
 @contextlib.contextmanager
@@ -55,8 +106,9 @@ def progress(title: str) -> Iterator[Callable[[RoundRecord, Any], None]]:
         yield lambda record, model: None  # noqa: ARG005
         return
     from rich.console import Console
+    from rich.text import Text
 
-    with Console(stderr=True, highlight=False).status(title) as status:
+    with Console(stderr=True, highlight=False).status(Text(printable(title))) as status:
 
         def show(record: RoundRecord, model: Any) -> None:  # noqa: ARG001
             status.update(

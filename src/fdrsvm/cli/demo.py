@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from fdrsvm.cli.commands import PATH, SEED, Command, missing_extra
-from fdrsvm.cli.console import say
+from fdrsvm.cli.console import say, say_lines
 
 
 @click.command(
@@ -33,7 +33,7 @@ def demo(output: Path, seed: int, data: Path | None) -> int:
     if data is not None:
         from fdrsvm.experiments.demo_files import write_files
 
-        say("\n".join(map(str, write_files(data, seed))))
+        say_lines(map(str, write_files(data, seed)))
         return 0
     from fdrsvm.experiments.demo import format_table, run_demo
 
@@ -45,7 +45,7 @@ def demo(output: Path, seed: int, data: Path | None) -> int:
     say("Training on four plants (the first run also compiles, about a minute) ...")
     made, outcomes = run_demo(seed)
     path = write_report(made, outcomes, output, seed)
-    say(format_table(outcomes))
+    say_lines(format_table(outcomes).splitlines())
     say(f"Report: {path}")
     return 0
 

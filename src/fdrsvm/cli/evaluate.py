@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -11,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from fdrsvm.cli.commands import PATH, Command, data_options, data_settings, fault_option
-from fdrsvm.cli.console import progress, say, share, show_table, warn
+from fdrsvm.cli.console import progress, say_json, share, show_table, warn
 
 if TYPE_CHECKING:
     from fdrsvm.workflow.scores import Score
@@ -73,7 +72,7 @@ def evaluate(
     if said is not None:
         warn(said)
     if as_json:
-        say(json.dumps([_content(one) for one in scores], indent=2, allow_nan=False))
+        say_json([_content(one) for one in scores])
         return 0
     f1_of = scores[0].f1_of
     f1 = "mean F1" if f1_of is None else f"F1 of {f1_of!r}"

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from fdrsvm.cli.commands import PATH, Command
-from fdrsvm.cli.console import say
+from fdrsvm.cli.console import put_content, say
 
 if TYPE_CHECKING:
     from fdrsvm.estimators.linear_model import Label, LinearModel
@@ -53,7 +53,7 @@ def export(kind: str, model: Path, output: Path | None, name: str, alarm_on: Seq
         alarms = _labels(loaded, alarm_on) if alarm_on else None
         content = to_structured_text(loaded, name=name, alarm_on=alarms).encode()
     if output is None:
-        click.echo(content.decode(), nl=False)
+        put_content(content.decode())
     else:
         write_atomically(output, content)
         say(f"{kind}: {output}")

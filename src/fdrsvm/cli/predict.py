@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Sequence
 from pathlib import Path
 
 import click
 
 from fdrsvm.cli.commands import PATH, Command, data_options, data_settings
-from fdrsvm.cli.console import say
+from fdrsvm.cli.console import put_content, say
 
 
 @click.command(
@@ -34,10 +32,11 @@ def predict(
 
     Columns are client, predicted, and decision (of two classes, above 0 for the second) or one
     decision for each class. Columns that the model does not know are left out; labels are not
-    needed.
+    needed. A client or label that a spreadsheet would run as a formula has an apostrophe before it.
     """
     from fdrsvm.estimators.model_file import load_model
     from fdrsvm.files import write_atomically
+    from fdrsvm.texts import csv_text
     from fdrsvm.workflow.rows import read_rows
     from fdrsvm.workflow.scores import check_fits
 
@@ -49,16 +48,13 @@ def predict(
     headings = ["client", "predicted", "decision"]
     if scores.ndim == 2:
         headings = ["client", "predicted", *(f"decision {name}" for name in loaded.classes)]
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(headings)
-    table = scores.reshape(len(rows.X), -1).tolist()
-    for client, found, values in zip(rows.clients, loaded.predict(rows.X), table, strict=True):
-        writer.writerow([client, found, *map(repr, values)])
+    values = scores.reshape(len(rows.X), -1).tolist()
+    answers = zip(rows.clients, loaded.predict(rows.X), values, strict=True)
+    text = csv_text([headings, *([client, label, *scored] for client, label, scored in answers)])
     if output is None:
-        click.echo(text.getvalue(), nl=False)
+        put_content(text)
     else:
-        write_atomically(output, text.getvalue().encode())
+        write_atomically(output, text.encode())
         say(f"{len(rows.X)} rows: {output}")
     return 0
 

@@ -9,6 +9,7 @@ import click
 
 from fdrsvm.cli.commands import COUNT, PATH, SEED, Command, missing_extra
 from fdrsvm.cli.console import say
+from fdrsvm.texts import printable
 
 _TARGETS = ("table1", "wilcoxon", "table2", "sensitivity", "scalability", "rounds", "all")
 
@@ -75,7 +76,8 @@ def reproduce(
         quick=quick,
         seed=seed,
     )
-    path = repeat(target, options, output, shlex.join(["fdrsvm", *context.obj["typed"]]))
+    command = printable(shlex.join(["fdrsvm", *context.obj["typed"]]))  # for the report
+    path = repeat(target, options, output, command)
     say(f"Report: {path}")
     return 0
 

@@ -12,6 +12,7 @@ import numpy as np
 
 from fdrsvm.datasets._errors import DataError
 from fdrsvm.maths.arrays import Array
+from fdrsvm.texts import as_meant, csv_text
 
 MISSING = frozenset({"", "?"})  # UCI writes either
 
@@ -54,7 +55,7 @@ def read_rows(content: bytes, file: str) -> Rows:
         raise DataError(file, "must be a CSV", str(error), line=reader.line_num) from None
     if not numbered:
         raise DataError(file, "must have a header line", "the file is empty", line=1)
-    header = [cell.strip() for cell in numbered[0][1]]
+    header = [as_meant(cell.strip()) for cell in numbered[0][1]]
     for line, row in numbered[1:]:
         if len(row) != len(header):
             raise DataError(
@@ -64,7 +65,8 @@ def read_rows(content: bytes, file: str) -> Rows:
                 line=line,
                 column=header[len(row)] if len(row) < len(header) else None,
             )
-    return Rows(file, header, [row for _, row in numbered[1:]], [n for n, _ in numbered[1:]])
+    cells = [[as_meant(cell) for cell in row] for _, row in numbered[1:]]
+    return Rows(file, header, cells, [n for n, _ in numbered[1:]])
 
 
 def read_numbers(rows: Rows, columns: Sequence[int], *, may_miss: bool) -> Array:
@@ -93,8 +95,4 @@ def _number(rows: Rows, row: int, column: int, cell: str) -> float:
 
 def write_csv(header: Sequence[str], cells: Sequence[Sequence[str]]) -> bytes:
     """The bytes of a CSV, with the same line ends on every platform."""
-    stream = io.StringIO(newline="")
-    writer = csv.writer(stream, lineterminator="\n")
-    writer.writerow(header)
-    writer.writerows(cells)
-    return stream.getvalue().encode()
+    return csv_text([header, *cells]).encode()

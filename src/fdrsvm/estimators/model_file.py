@@ -32,12 +32,17 @@ def save_model(model: LinearModel, path: PathLike) -> None:
     path : path
         Its folder must exist. Any suffix will do; ``.safetensors`` tells other tools what it is.
     """
+    write_atomically(path, model_bytes(model))
+
+
+def model_bytes(model: LinearModel) -> bytes:
+    """What ``save_model`` writes, for those who write other files with it."""
     data = _model_bytes(model)
     if len(data) > _MAX_BYTES:
         raise InvalidInputError(
             "model", f"must take at most {_MAX_BYTES} bytes", f"it takes {len(data)}"
         )
-    write_atomically(path, data)
+    return data
 
 
 def load_model(path: PathLike) -> LinearModel:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -14,6 +12,7 @@ from fdrsvm.errors import InvalidInputError
 from fdrsvm.estimators.contract import Feature, FeatureContract
 from fdrsvm.files import write_atomically
 from fdrsvm.maths.arrays import Array
+from fdrsvm.texts import csv_text
 
 LABELS = ("healthy", "leak")
 
@@ -56,10 +55,7 @@ def _contract(pump: PumpData) -> FeatureContract:
 
 
 def _write(path: Path, names: Sequence[str], X: Array, y: Array) -> Path:
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow([*names, "label"])
-    for row, label in zip(X.tolist(), y, strict=True):
-        writer.writerow([*map(repr, row), LABELS[int(label > 0.0)]])
-    write_atomically(path, text.getvalue().encode())
+    labelled = zip(X.tolist(), y, strict=True)
+    rows = ([*row, LABELS[int(label > 0.0)]] for row, label in labelled)
+    write_atomically(path, csv_text([[*names, "label"], *rows]).encode())
     return path

@@ -19,6 +19,7 @@ from fdrsvm.experiments.demo import (
 )
 from fdrsvm.experiments.demo_figures import draw_risk, draw_training
 from fdrsvm.federated.certificate import BOUND_REACH
+from fdrsvm.files import write_atomically
 
 _PAGE = """<!doctype html>
 <html lang="en">
@@ -140,5 +141,5 @@ def write_report(data: Data, outcomes: Sequence[Outcome], folder: Path, seed: in
     )
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / "index.html"
-    path.write_text(page, encoding="utf-8")
+    write_atomically(path, page.encode())
     return path

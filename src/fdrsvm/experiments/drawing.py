@@ -26,6 +26,8 @@ from matplotlib.ticker import (
 )
 from PIL import Image
 
+from fdrsvm.files import write_atomically
+
 __all__ = [
     "GREY",
     "LOOKS",
@@ -192,7 +194,7 @@ def save_figures(figures: Mapping[str, Figure], folder: Path) -> list[Path]:
     written = []
     for name, figure in figures.items():
         vector, pixels = folder / f"{name}.svg", folder / f"{name}.png"
-        vector.write_text(as_svg(figure, name), encoding="utf-8")
+        write_atomically(vector, as_svg(figure, name).encode())
         _save_pixels(figure, pixels)
         written += [vector, pixels]
     return written
@@ -203,5 +205,8 @@ def _save_pixels(figure: Figure, path: Path) -> None:
     buffer = io.BytesIO()
     with style():
         figure.savefig(buffer, dpi=_PNG_DPI, format="png")
+    small = io.BytesIO()
     with Image.open(buffer) as image:
-        image.convert("RGB").quantize(_PNG_COLOURS, dither=Image.Dither.NONE).save(path)
+        palette = image.convert("RGB").quantize(_PNG_COLOURS, dither=Image.Dither.NONE)
+        palette.save(small, format="png")
+    write_atomically(path, small.getvalue())

@@ -22,7 +22,6 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from datetime import UTC, datetime
@@ -33,7 +32,7 @@ from fdrsvm.errors import ClientError, InvalidInputError, QuorumError
 from fdrsvm.federated.algorithms.base import Algorithm, describe
 from fdrsvm.federated.messages import Broadcast, ClientProfile, Update, encode
 from fdrsvm.federated.rounds import Failure, Result, RoundRecord, Snapshot, Transport, run_rounds
-from fdrsvm.files import PathLike, read_capped
+from fdrsvm.files import PathLike, append_whole, read_capped
 from fdrsvm.maths.arrays import Array
 
 _MAX_BYTES = 1 << 30
@@ -51,11 +50,8 @@ class AuditLog:
         now = datetime.now(UTC).isoformat(timespec="milliseconds")
         strict = {name: _in_json(value) for name, value in event.items()}
         line = json.dumps({"time": now, **strict}, sort_keys=True, default=str)
-        with self.path.open("a", encoding="utf-8") as file:
-            file.write(line + "\n")
-            if event.get("event") != "answer":  # a round's answers are on disk with its record
-                file.flush()
-                os.fsync(file.fileno())
+        is_answer = event.get("event") == "answer"  # on disk with the record of its round
+        append_whole(self.path, f"{line}\n".encode(), on_disk=not is_answer)
 
 
 def _in_json(value: Any) -> Any:

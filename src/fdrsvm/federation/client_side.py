@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import logging
 from typing import Any
 
 import numpy as np
@@ -34,8 +33,9 @@ from fdrsvm.federated.secure.step import SecureStep
 from fdrsvm.federation.memory_file import MemoryFile
 from fdrsvm.federation.plant import Plant
 from fdrsvm.federation.plant_data import PlantRows, read_plant
+from fdrsvm.texts import package_log
 
-_LOG = logging.getLogger("fdrsvm")
+_LOG = package_log()
 _AUTO = 10.0  # beta in [practical]: the paper's 1 / (beta N)
 
 

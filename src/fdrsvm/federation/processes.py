@@ -113,12 +113,13 @@ def _signal(one: Started, number: signal.Signals) -> None:
 def _all_end(processes: Sequence[Started], seconds: float) -> bool:
     end = time.monotonic() + seconds
     while any(one.is_alive for one in processes):
-        for one in processes:
-            if one.pid in _CHILDREN and _CHILDREN[one.pid].poll() is not None:
-                del _CHILDREN[one.pid]
         if time.monotonic() > end:
             return False
         time.sleep(_LOOK)
+    for one in processes:
+        child = _CHILDREN.pop(one.pid, None)
+        if child is not None:
+            child.wait()  # at once, since it has ended; unwaited-for it would count as running
     return True
 
 

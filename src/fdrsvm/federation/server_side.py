@@ -21,6 +21,7 @@ import numpy as np
 from fdrsvm import __version__
 from fdrsvm.errors import ClientError, ConvergenceWarning, FDRSVMError, InvalidInputError
 from fdrsvm.estimators.contract import check_all_clients
+from fdrsvm.estimators.model_file import model_bytes
 from fdrsvm.estimators.plain_json import encode, plain
 from fdrsvm.federated.algorithms import OneVsRest
 from fdrsvm.federated.audit import AuditLog, round_event
@@ -38,7 +39,7 @@ from fdrsvm.federation.run_folder import (
     claimed,
 )
 from fdrsvm.federation.settings import RunSettings
-from fdrsvm.files import write_atomically
+from fdrsvm.files import write_together
 from fdrsvm.maths.arrays import Array
 
 if TYPE_CHECKING:
@@ -302,7 +303,6 @@ def _write_results(
     estimator.n_features_in_ = len(agreement.feature_names)
     estimator.feature_names_in_ = np.array(agreement.feature_names, dtype=object)
     estimator._set_result(result, np.array(agreement.classes), np.array(names))
-    estimator.save(folder / MODEL)
     model = estimator._linear_model()
     certificate = {
         "model_sha256": model.fingerprint,
@@ -313,7 +313,10 @@ def _write_results(
         **model.certificate,
     }
     text = json.dumps(encode(plain(certificate, "certificate")), indent=2, sort_keys=True)
-    write_atomically(folder / CERTIFICATE, text.encode() + b"\n")
+    write_together(  # a model without its certificate is worth nothing
+        (folder / MODEL, model_bytes(model)),
+        (folder / CERTIFICATE, text.encode() + b"\n"),
+    )
     if not np.isfinite(result.objective):
         raise InvalidInputError(
             "quorum",

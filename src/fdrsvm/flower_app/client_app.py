@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import logging
-
 from flwr.app import Context, Message
 from flwr.clientapp import ClientApp
 
@@ -12,9 +10,10 @@ from fdrsvm.federated.joining import Response
 from fdrsvm.federated.transports.flower import request_from_records, response_to_records
 from fdrsvm.federation.client_side import kind_of, respond
 from fdrsvm.federation.plant import plant_from_config
+from fdrsvm.texts import package_log
 
 app = ClientApp()
-_LOG = logging.getLogger("fdrsvm")
+_LOG = package_log()
 
 
 @app.train()

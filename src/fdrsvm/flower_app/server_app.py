@@ -11,6 +11,7 @@ from fdrsvm import __version__
 from fdrsvm.federated.audit import AuditLog
 from fdrsvm.federated.transports.flower import FlowerTransport
 from fdrsvm.federation.server_side import read_settings, train
+from fdrsvm.texts import printable
 
 app = ServerApp()
 _LOG = logging.getLogger("flwr")  # what `flwr log` shows
@@ -32,4 +33,9 @@ def main(grid: Grid, context: Context) -> None:
             listener=audit,
         )
 
-    train(connect, settings, _LOG.info)
+    train(connect, settings, _tell)
+
+
+def _tell(line: str) -> None:
+    """Names in it come from the plants."""
+    _LOG.info("%s", printable(line))

@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import contextlib
 import json
-import logging
 import os
 import shutil
 import signal
@@ -33,6 +32,7 @@ from typing import Any, NoReturn
 
 from fdrsvm.errors import FDRSVMError
 from fdrsvm.federation.layout import ClientFolder
+from fdrsvm.texts import package_log
 
 COMMAND = "flwr-clientapp"
 SOCKET = "FDRSVM_WARM_SOCKET"
@@ -70,7 +70,7 @@ _LOOK = 0.2
 _END_AFTER = 10.0
 # A node that was killed counts as connected for a minute, and cannot connect again before.
 _GIVE_UP, _PAUSE, _LONG = 150.0, 5.0, 60.0
-_LOG = logging.getLogger("fdrsvm")
+_LOG = package_log()
 
 
 def supernode() -> None:

@@ -9,7 +9,8 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from html import escape
+
+from fdrsvm.reporting.markup import escape
 
 _WIDTH, _HEIGHT = 400.0, 250.0
 _LEFT, _RIGHT, _TOP, _BOTTOM = 52.0, 20.0, 10.0, 40.0
@@ -242,7 +243,7 @@ def _curve(line: Line, x_axis: _Axis, y_axis: _Axis, log_y: bool) -> str:
 def _svg(parts: Sequence[str], height: float, description: str) -> str:
     return (
         f'<svg viewBox="0 0 {_WIDTH:g} {height:g}" role="img" '
-        f'aria-label="{escape(description, quote=True)}">{"".join(parts)}</svg>'
+        f'aria-label="{escape(description)}">{"".join(parts)}</svg>'
     )
 
 

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from html import escape
-
 from fdrsvm.estimators.linear_model import LinearModel
 from fdrsvm.reporting import sections
+from fdrsvm.reporting.markup import escape
 from fdrsvm.workflow.rows import Rows
 
 _PAGE = """<!doctype html>

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from html import escape
 from typing import Any
 
 import numpy as np
@@ -29,6 +28,7 @@ from fdrsvm.reporting.charts import (
     number,
     scatter_chart,
 )
+from fdrsvm.reporting.markup import escape
 from fdrsvm.workflow.ball import ROBUST, Ball, Overrides, balls
 from fdrsvm.workflow.certifying import (
     Recomputed,
@@ -547,7 +547,7 @@ def _bars(values: Mapping[str, float], *, signed: bool = False) -> str:
         start = (50.0 - size if value < 0.0 else 50.0) if signed else 0.0
         colour = "s1" if value < 0.0 else "s0"
         items.append(
-            f'<span class="name" title="{escape(name, quote=True)}">{escape(name)}</span>'
+            f'<span class="name" title="{escape(name)}">{escape(name)}</span>'
             f'<span class="track{" signed" if signed else ""}"><i class="{colour}" '
             f'style="left:{start:.1f}%;width:{size:.1f}%"></i></span>'
             f'<span class="value">{number(value)}</span>'

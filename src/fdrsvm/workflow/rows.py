@@ -6,6 +6,7 @@ Rows are counted from 0 in each file, without the header line.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -179,9 +180,9 @@ def find_sources(settings: DataSettings) -> list[Source]:
     sources += [Source(name, path) for name, path in settings.named.items()]
     if not sources:
         raise InvalidInputError("data", "must be one or more files", "there is none")
-    names = [source.client for source in sources if source.client is not None]
-    for name in names:
-        if names.count(name) > 1:
+    names = Counter(source.client for source in sources if source.client is not None)
+    for name, count in names.most_common(1):
+        if count > 1:
             raise InvalidInputError(
                 "data", "clients must have different names", f"{name!r} is there twice"
             )
@@ -293,7 +294,8 @@ def _check_columns(
             f"must have the columns {_listed(wanted)}",
             f"it lacks {_listed(missing)}",
         )
-    more = [name for name in table.columns if name not in wanted]
+    known = set(wanted)  # or many columns take for ever
+    more = [name for name in table.columns if name not in known]
     if more and not may_have_more:
         raise InvalidInputError(
             where,
@@ -336,6 +338,6 @@ def _stacked(parts: Sequence[Rows], contract: FeatureContract | None) -> Rows:
 
 
 def _listed(names: Iterable[str], most: int = 12) -> str:
-    texts = [repr(name) for name in names]
-    more = f" and {len(texts) - most} more" if len(texts) > most else ""
-    return ", ".join(texts[:most]) + more
+    listed = list(names)
+    more = f" and {len(listed) - most} more" if len(listed) > most else ""
+    return ", ".join(map(repr, listed[:most])) + more

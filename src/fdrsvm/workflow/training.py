@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import warnings
 from collections.abc import Mapping, Sequence
@@ -16,10 +17,10 @@ from fdrsvm.errors import ConvergenceWarning, DegenerateModelWarning, InvalidInp
 from fdrsvm.estimators._counts import positive_class
 from fdrsvm.estimators._rounds import watched
 from fdrsvm.estimators.linear_model import LinearModel
-from fdrsvm.estimators.model_file import save_model
+from fdrsvm.estimators.model_file import model_bytes
 from fdrsvm.estimators.plain_json import encode, plain
 from fdrsvm.federated.rounds import Callback, RoundRecord
-from fdrsvm.files import write_atomically
+from fdrsvm.files import write_together
 from fdrsvm.workflow.ball import balls, client_weights
 from fdrsvm.workflow.configuration import FitSettings
 from fdrsvm.workflow.record import POSITIVE, VERDICT
@@ -114,12 +115,19 @@ def fit(estimator: Any, X: Any, rows: Rows) -> None:
 
 
 def write_training(training: Training, folder: Path) -> tuple[Path, Path]:
-    """Model file and certificate; the folder is made if need be."""
-    folder.mkdir(parents=True, exist_ok=True)
+    """Model file and certificate, both or neither; the folder is made if need be."""
     model, certificate = folder / MODEL, folder / CERTIFICATE
-    save_model(training.model, model)
     text = json.dumps(certificate_content(training.model), indent=2, sort_keys=True)
-    write_atomically(certificate, text.encode() + b"\n")
+    data = model_bytes(training.model)
+    is_new = not folder.exists()
+    folder.mkdir(parents=True, exist_ok=True)
+    try:
+        write_together((model, data), (certificate, text.encode() + b"\n"))
+    except OSError:
+        if is_new:
+            with contextlib.suppress(OSError):
+                folder.rmdir()
+        raise
     return model, certificate
 
 

@@ -212,5 +212,5 @@ def write_tables(made: Mapping[str, Table], folder: Path) -> None:
     """Each as ``name.md`` and ``name.tex``."""
     folder.mkdir(parents=True, exist_ok=True)
     for name, table in made.items():
-        (folder / f"{name}.md").write_text(table.markdown(), encoding="utf-8")
-        (folder / f"{name}.tex").write_text(table.latex(), encoding="utf-8")
+        write_atomically(folder / f"{name}.md", table.markdown().encode())
+        write_atomically(folder / f"{name}.tex", table.latex().encode())

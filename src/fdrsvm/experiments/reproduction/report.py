@@ -18,6 +18,7 @@ from fdrsvm.experiments.reproduction import findings
 from fdrsvm.experiments.reproduction.findings import plural, rows_of, setting_name
 from fdrsvm.experiments.reproduction.protocols import PROTOCOLS
 from fdrsvm.experiments.reproduction.summary import SEVERITIES, Rows
+from fdrsvm.files import write_atomically
 
 __all__ = ["Printable", "write_report"]
 
@@ -371,7 +372,7 @@ def write_report(
     )
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / "index.html"
-    path.write_text(page, encoding="utf-8")
+    write_atomically(path, page.encode())
     return path
 
 

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from fdrsvm.errors import InvalidInputError
-from fdrsvm.files import write_atomically
+from fdrsvm.files import append_whole, write_atomically
 
 Row = dict[str, str]
 
@@ -79,10 +79,7 @@ class RowFile:
 
     def append(self, rows: Iterable[Mapping[str, Any]]) -> None:
         """Adds rows that belong together: all of them will be there, or none."""
-        with self.path.open("ab") as file:
-            file.write(self._lines(rows))
-            file.flush()
-            os.fsync(file.fileno())
+        append_whole(self.path, self._lines(rows))
 
     def replace(self, rows: Iterable[Mapping[str, Any]]) -> None:
         """Writes all rows anew."""
