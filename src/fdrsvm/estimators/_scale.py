@@ -10,7 +10,7 @@ import numpy as np
 from scipy import sparse
 
 from fdrsvm.estimators._training_data import TrainingData
-from fdrsvm.maths.arrays import Array
+from fdrsvm.maths.arrays import Array, Matrix
 
 _LARGE, _SMALL = 1e3, 1e-3
 
@@ -26,8 +26,8 @@ def scale_advice(data: TrainingData) -> str:
     )
 
 
-def _largest(X: Array) -> float:
-    values = X.data if sparse.issparse(X) else X
+def _largest(X: Matrix) -> float:
+    values: Array = X.data if sparse.issparse(X) else X
     return float(max(values.max(initial=0.0), -values.min(initial=0.0)))
 
 

@@ -276,7 +276,7 @@ def check_label_values(labels: Any, argument: str) -> None:
         raise InvalidInputError(
             argument,
             "labels must not be masked: leave those rows out",
-            f"{np.ma.count_masked(labels)} are",
+            f"{np.count_nonzero(np.ma.getmaskarray(labels))} are",
         )
     if argument == "y" and getattr(getattr(labels, "dtype", None), "kind", "O") in "mM":
         raise InvalidInputError(
