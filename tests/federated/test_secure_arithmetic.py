@@ -168,7 +168,7 @@ def test_both_ends_of_a_pair_have_the_same_keys_and_no_other_context_has():
 
 
 def test_without_the_package_the_error_says_what_to_install(monkeypatch):
-    monkeypatch.setitem(sys.modules, "cryptography.exceptions", None)
+    monkeypatch.setitem(sys.modules, "cryptography.hazmat.primitives.hashes", None)
     with pytest.raises(UnsupportedError, match=r"pip install 'fdr-svm\[secure\]'"):
         runpy.run_path(primitives.__file__)
 
