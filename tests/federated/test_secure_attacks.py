@@ -18,6 +18,7 @@ from fdrsvm.federated.secure.secret_sharing import split
 from fdrsvm.federated.secure.step import (
     LARGEST_PAIR,
     LARGEST_SHARE,
+    LEAST_HIDDEN,
     SMALLEST_PART,
     broken_weight_rule,
     threshold,
@@ -95,17 +96,29 @@ def test_up_to_half_of_the_weight_a_sum_can_leave_every_answer_possible():
     assert (LARGEST_PAIR, SMALLEST_PART) == (0.9, 1e-3)
 
 
-def test_what_a_sum_tells_of_one_answer_by_least_squares():
+def test_what_a_sum_leaves_of_one_answer_by_least_squares():
     """Independent answers of equal variance: the part of it that is left is the formula of the
     page, here from the normal equations of the best linear guess."""
-    for weights in ([0.5, 0.4, 0.1], [1 / 3] * 3, [0.45, 0.45, 0.05, 0.05], [0.25] * 4):
+
+    def left(weights):
         alphas = np.array(weights)
         covariance, variance = alphas[0], alphas @ alphas  # of x_0 with the sum, of the sum
-        left = 1.0 - covariance**2 / variance
-        formula = alphas[1:] @ alphas[1:] / (alphas @ alphas)
-        assert abs(left - formula) <= 1e-15
-        if weights[0] == 0.5:
-            assert formula == pytest.approx(0.17 / 0.42, rel=1e-15)
+        part = 1.0 - covariance**2 / variance
+        assert abs(part - alphas[1:] @ alphas[1:] / variance) <= 1e-15
+        return part
+
+    assert left([1, 1, 1]) == pytest.approx(2 / 3)
+    assert left([1, 1, 1, 1]) == pytest.approx(3 / 4)
+    # Three within the other rules: half for one, and any split of the rest leaves a third.
+    assert min(left([0.5, k / 1000, 0.5 - k / 1000]) for k in range(100, 401)) >= 1 / 3 - 1e-15
+    for n in range(3, 40):
+        beside = [0.5, *[0.5 / (n - 1)] * (n - 1)]
+        assert left(beside) == pytest.approx(1 / n)
+        broken = broken_weight_rule(beside)
+        assert (
+            (1 / n + 1e-9 < LEAST_HIDDEN) == (f"others hide {1 / n:.2g}" in broken) == bool(broken)
+        )
+    assert np.sqrt(LEAST_HIDDEN) == pytest.approx(0.32, abs=0.005)
 
 
 def test_weights_stay_as_they_are_in_the_run_whatever_the_session(clients):

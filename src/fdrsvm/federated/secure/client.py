@@ -4,8 +4,8 @@ Rules, which hold whatever the server asks:
 
 - an upload of a number that was used before is refused, unless it is the same message again, which
   gets the same answer: else one mask would hide two values, and their difference would be known
-- no member has more than half of the weight, no two have more than nine tenths, none is below a
-  thousandth of another, and so it is among the survivors; weights stay as they are in a run
+- weights hide every client, among members and among survivors: :func:`broken_weight_rule`; and
+  they stay as they are in a run
 - an upload has one set of survivors, at least ``threshold`` many, and the client one of them; for
   each member either its share or the mask in common is revealed, never both
 - if survivors are not all members, shares are given only on the word of every other survivor that

@@ -19,8 +19,9 @@ from typing import Any, ClassVar, Literal, NamedTuple
 from fdrsvm.errors import InvalidInputError
 
 FEWEST = 3
-# [weights in a sum]: of one client, of two together, and of the smallest beside the largest.
-LARGEST_SHARE, LARGEST_PAIR, SMALLEST_PART = 0.5, 0.9, 1e-3
+# [weights in a sum]: of one client, of two together, of the smallest beside the largest, and how
+# much of the variance of an answer the sum must leave.
+LARGEST_SHARE, LARGEST_PAIR, SMALLEST_PART, LEAST_HIDDEN = 0.5, 0.9, 1e-3, 0.1
 _ROUNDING = 1e-9
 _PHASES = ("upload", "agree", "unmask")
 _KEY = re.compile("[0-9a-f]{64}")
@@ -47,17 +48,21 @@ def broken_weight_rule(weights: Sequence[float]) -> str:
     """What is wrong with a sum of such weights, in words; nothing if it hides every client.
 
     With more than half of the weight a client's answer is narrowed down by every sum, whatever it
-    is; two with nearly all of it know each other's; and one with next to nothing only seems to be
-    in the sum.
+    is; many small ones on the other side cancel each other; two with nearly all of the weight know
+    each other's answer; and one with next to nothing only seems to be in the sum.
     """
     total, in_order = math.fsum(weights), sorted(weights, reverse=True)
     largest, both = in_order[0] / total, math.fsum(in_order[:2]) / total
+    squares = [(weight / in_order[0]) ** 2 for weight in in_order]
+    hidden = 1.0 - 1.0 / math.fsum(squares)
     if largest > LARGEST_SHARE + _ROUNDING:
         return f"one client has {largest:.3g} of the weight, more than {LARGEST_SHARE:g}"
     if both > LARGEST_PAIR + _ROUNDING:
         return f"two clients have {both:.3g} of the weight, more than {LARGEST_PAIR:g}"
     if in_order[-1] < SMALLEST_PART * in_order[0] * (1.0 - _ROUNDING):
         return f"a weight is {in_order[-1] / in_order[0]:.2g} of another, below {SMALLEST_PART:g}"
+    if hidden < LEAST_HIDDEN - _ROUNDING:
+        return f"of one answer the others hide {hidden:.2g}, less than {LEAST_HIDDEN:g}"
     return ""
 
 

@@ -55,9 +55,9 @@ from fdrsvm.federated.secure.primitives import (
     is_public_key,
     is_whole,
     mask,
-    opened,
     proof_of,
     seal_of,
+    text_of,
 )
 from fdrsvm.federated.secure.remembered import HASH_BYTES
 from fdrsvm.federated.secure.secret_sharing import combined, weights_at_zero
@@ -566,7 +566,7 @@ class SecureSum:
                 reason = f"its letter to {upload.name(receiver)!r} is broken"
                 self._blame(upload.name(sender), reason)
             else:
-                yield receiver, opened(key, letter)
+                yield receiver, text_of(key, letter)
 
     def _weights_at_zero(self, numbers: tuple[int, ...]) -> dict[int, int]:
         """Those of the last set of shares are kept: most seeds come from the same clients."""
