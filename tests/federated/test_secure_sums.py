@@ -750,6 +750,23 @@ def test_a_resumed_run_has_a_new_session_and_the_same_bits(method, tmp_path):
         assert memory.values["private"].tobytes() != keys[name]
 
 
+def test_a_round_whose_keys_were_given_in_vain_is_resumed_with_the_same_clients(tmp_path):
+    """Two of four gave theirs: the same sum may be asked for again, one over others may not."""
+    clients, settings = blobs(4), {"max_rounds": 4, "tol": 0.0}
+    whole = run(clients, Subgradient(0.5), **settings)
+    inner, folder = InProcess(problems(clients)), CheckpointFolder(tmp_path)
+    gone = ("client-2", "client-3")
+    away = Away(inner, lambda r, name, p: r == 3 and p == "unmask" and name in gone)
+    with pytest.raises(QuorumError, match="2 clients unmasked, 3 are needed"):
+        run(clients, Subgradient(0.5), transport=away, checkpoint=folder, **settings)
+    settings["resume"], kept = folder.latest(), dict(inner.memories)
+    without = Away(inner, lambda r, name, p: name == "client-3")
+    with pytest.raises(ClientError, match="round 3 was given with others"):
+        run(clients, Subgradient(0.5), transport=without, quorum=3, **settings)
+    inner.memories.update(kept)  # client-2 has given its keys for that other sum
+    assert_same_bits(run(clients, Subgradient(0.5), transport=inner, **settings), whole)
+
+
 def test_a_run_of_other_clients_or_weights_is_not_resumed(tmp_path):
     clients = blobs(3)
     folder = CheckpointFolder(tmp_path)
