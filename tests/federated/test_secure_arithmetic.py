@@ -1,5 +1,7 @@
 """Fixed point against Python's integers and fractions; shares against brute force."""
 
+import hashlib
+import hmac
 import itertools
 import random
 import runpy
@@ -15,12 +17,16 @@ from fdrsvm.errors import CorruptDataError, UnsupportedError
 from fdrsvm.federated.secure import primitives, secret_sharing
 from fdrsvm.federated.secure.fixed_point import LARGEST, added, from_fixed, negative, to_fixed
 from fdrsvm.federated.secure.primitives import (
+    is_whole,
     mask,
     new_private_key,
     opened,
     pair_keys,
+    proof_of,
     public_key,
+    seal_of,
     sealed,
+    word,
 )
 from fdrsvm.federated.secure.secret_sharing import PRIME, combined, split, weights_at_zero
 from fdrsvm.federated.secure.words import from_words, stack, to_words
@@ -162,7 +168,7 @@ def test_both_ends_of_a_pair_have_the_same_keys_and_no_other_context_has():
 
 
 def test_without_the_package_the_error_says_what_to_install(monkeypatch):
-    monkeypatch.setitem(sys.modules, "cryptography.exceptions", None)
+    monkeypatch.setitem(sys.modules, "cryptography.hazmat.primitives.hashes", None)
     with pytest.raises(UnsupportedError, match=r"pip install 'fdr-svm\[secure\]'"):
         runpy.run_path(primitives.__file__)
 
@@ -181,3 +187,21 @@ def test_a_letter_is_read_with_its_key_only_and_as_it_was_written():
     for wrong in ((other, letter), (key, altered), (key, letter[:-1])):
         with pytest.raises(CorruptDataError, match="sealed"):
             opened(*wrong)
+
+
+def test_a_letter_and_its_seal_are_what_the_formulas_say():
+    key, text = new_private_key(), bytes(range(33))
+
+    def mac(key, text):
+        return hmac.new(key, text, hashlib.sha256).digest()
+
+    k_open, k_whole = mac(key, b"open"), mac(key, b"whole")
+    stream = mask(k_open, 3).astype("<u8").tobytes()[:33]
+    hidden = bytes(a ^ b for a, b in zip(text, stream, strict=True))
+    letter = sealed(key, text)
+    assert letter == hidden + mac(k_whole, hidden)[:16]
+    proof = proof_of(key)
+    assert seal_of(proof) == hashlib.sha256(hashlib.sha256(k_open).digest() + k_whole).digest()[:16]
+    assert is_whole(proof, letter)
+    assert not is_whole(proof, letter[:-1] + bytes([letter[-1] ^ 1]))
+    assert word(key, b"who") == mac(key, b"survivorswho")[:16]

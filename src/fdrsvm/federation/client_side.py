@@ -104,7 +104,7 @@ def _check_sum(plant: Plant, broadcast: Broadcast) -> None:
             f"the answers of {plant.client_id!r} leave in masked sums only",
             "the run has none; start it with secure-aggregation=true",
         )
-    named = step.survivors if step.phase == "unmask" else step.members
+    named = step.members if step.phase == "upload" else step.survivors
     if named and len(named) < plant.least_in_sum:
         raise TellableError(
             "least-in-sum",

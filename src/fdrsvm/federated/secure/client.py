@@ -4,13 +4,17 @@ Rules, which hold whatever the server asks:
 
 - an upload of a number that was used before is refused, unless it is the same message again, which
   gets the same answer: else one mask would hide two values, and their difference would be known
-- an upload is unmasked once, for one set of survivors; for each member either its share or the mask
-  in common is revealed, never both
-- survivors must be at least ``threshold`` many, and the client one of them
+- weights hide every client, among members and among survivors: :func:`broken_weight_rule`; and
+  they stay as they are in a run
+- an upload has one set of survivors, at least ``threshold`` many, and the client one of them; for
+  each member either its share or the mask in common is revealed, never both
+- if survivors are not all members, shares are given only on the word of every other survivor that
+  it was told the same ones, and gave none
+- a round's answer is given in sums over one set of survivors, in however many tries and sessions
+- what the server has must be the upload as it was sent
 
-Memory: the keys of the session, the last upload's secrets until they are revealed, the last answer
-with the hash of its broadcast, and within it the inner method's memory as if nothing were masked. A
-new session forgets the secrets of the one before.
+Memory: see :mod:`fdrsvm.federated.secure.remembered`, and within it the inner method's memory as if
+nothing were masked. A new session forgets the secrets of the one before, and no promise.
 """
 
 from __future__ import annotations
@@ -18,8 +22,8 @@ from __future__ import annotations
 import hashlib
 import math
 import secrets
-from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -36,38 +40,34 @@ from fdrsvm.federated.secure.primitives import (
     KEY_BYTES,
     TAG_BYTES,
     PairKeys,
+    is_whole,
     mask,
     new_private_key,
-    opened,
     pair_keys,
+    proof_of,
     public_key,
+    seal_of,
     sealed,
+    word,
+)
+from fdrsvm.federated.secure.remembered import (
+    HASH_BYTES,
+    Arrays,
+    Session,
+    Waiting,
+    name_hash,
+    session_arrays,
+    session_from,
+    under,
 )
 from fdrsvm.federated.secure.secret_sharing import SECRET_BYTES, SHARE_BYTES, split
-from fdrsvm.federated.secure.step import Member, SecureStep, threshold
-from fdrsvm.federated.secure.words import Words, from_words, n_words, stack, to_words
+from fdrsvm.federated.secure.step import SecureStep, broken_weight_rule, threshold
+from fdrsvm.federated.secure.words import from_words, n_words, stack, to_words
 from fdrsvm.federated.stored_state import memory_from_arrays, memory_to_arrays
 
-Arrays = Mapping[str, npt.NDArray[Any]]
 ASKED, MASKED, PRESENT = "asked/", "masked/", "n_present"
 LETTER_BYTES = SHARE_BYTES + TAG_BYTES
-_HASH_BYTES = 32
-_INNER, _REPLY, _ROUNDS = "inner/", "reply/", "inner rounds"
-
-
-@dataclass(frozen=True)
-class _Session:
-    """What a client remembers of a session."""
-
-    digest: bytes  # of the session's name; empty before the first
-    private: bytes = b""
-    number: int = 0  # of the last upload
-    context: bytes = b""  # of an upload that is not unmasked yet
-    own_share: bytes = b""
-    members: tuple[tuple[int, bytes], ...] = ()  # position and public key of every other one
-    is_lost: bool = False  # what was remembered of the run before
-    last_asked: bytes = b""
-    last_reply: Arrays = field(default_factory=dict)
+_INNER, _ROUNDS = "inner/", "inner rounds"
 
 
 def respond(
@@ -81,17 +81,19 @@ def respond(
     """A client's part of a step, and what it remembers from then on."""
     is_new = memory.run_id != broadcast.run_id
     known = {} if is_new else memory.values
-    session, inner = _session_from(known), _inner_from(known, broadcast.run_id)
+    session, inner = session_from(known), _inner_from(known, broadcast.run_id)
     session = replace(session, is_lost=session.is_lost or (is_new and has_answered))
     asked = hashlib.sha256(encode(broadcast)).digest()
     if asked == session.last_asked:  # the message was sent twice
         return memory, _update(broadcast, session.last_reply)
     if step.phase == "upload":
         session, inner, reply = _upload(problem, session, inner, broadcast, step)
+    elif step.phase == "agree":
+        session, reply = _agree(session, broadcast, step)
     else:
         session, reply = _unmask(session, broadcast, step)
     session = replace(session, last_asked=asked, last_reply=reply)
-    values = {**_session_arrays(session), **_inner_arrays(inner)}
+    values = {**session_arrays(session), **_inner_arrays(inner)}
     return Memory(broadcast.run_id, values, ()), _update(broadcast, reply)
 
 
@@ -104,45 +106,48 @@ def _update(broadcast: Broadcast, values: Arrays) -> Update:
 
 def _upload(
     problem: ClientProblem,
-    session: _Session,
+    session: Session,
     inner: Memory,
     broadcast: Broadcast,
     step: SecureStep,
-) -> tuple[_Session, Memory, Arrays]:
+) -> tuple[Session, Memory, Arrays]:
     digest = hashlib.sha256(step.session.encode()).digest()
     if session.digest != digest:
-        session = _Session(digest, new_private_key(), is_lost=session.is_lost)
-    public = public_key(session.private)
-    position = step.position(broadcast.client_id, public)
+        session = Session(
+            digest, new_private_key(), promises=session.promises, is_lost=session.is_lost
+        )
+    position = step.position(broadcast.client_id, public_key(session.private))
     if position is None:
-        return session, inner, {"public": to_words(public)}
+        return session, inner, {"public": to_words(public_key(session.private))}
     if step.number <= session.number:
         raise TellableError(
             "secure-sum",
             "a mask is for one upload",
             f"upload {step.number} comes after {session.number}",
         )
-    asked = {
-        name.removeprefix(ASKED): array
-        for name, array in broadcast.values.items()
-        if name.startswith(ASKED)
-    }
-    plain = replace(broadcast, algorithm=step.method, values=asked)
+    _check_weights([member.weight for member in step.members])
+    promises = session.promises.with_weights(step.members, position)
+    plain = replace(broadcast, algorithm=step.method, values=under(broadcast.values, ASKED))
     inner, update = answer(problem, inner, plain, has_answered=session.is_lost)
-    context = context_of(broadcast)
-    others = tuple(
-        (k, bytes.fromhex(member.public)) for k, member in enumerate(step.members) if k != position
+    waiting = Waiting(
+        context=context_of(broadcast),
+        round=broadcast.round,
+        position=position,
+        own_key=secrets.token_bytes(KEY_BYTES),
+        digest=b"",
+        names=tuple(name_hash(member.client_id) for member in step.members),
+        publics=tuple(bytes.fromhex(member.public) for member in step.members),
+        weights=tuple(float(member.weight) for member in step.members),
     )
-    session = replace(session, number=step.number, context=context, members=others)
-    seed = secrets.token_bytes(SECRET_BYTES)
-    shares = split(seed, len(step.members), threshold(len(step.members)))
-    keys = _keys(session)
-    letters = [sealed(_outgoing(keys[k], position, k), shares[k]) for k, _ in others]
-    reply = {
-        **_masked(update.values, step.members[position], position, keys, seed),
-        "letters": stack(letters, LETTER_BYTES),
-    }
-    return replace(session, own_share=shares[position]), inner, reply
+    reply = _masked_reply(session.private, waiting, update.values)
+    waiting = replace(waiting, digest=digest_of(reply))
+    return replace(session, number=step.number, waiting=waiting, promises=promises), inner, reply
+
+
+def _check_weights(weights: Sequence[float]) -> None:
+    broken = broken_weight_rule(weights)
+    if broken:
+        raise TellableError("secure-sum", "weights must hide every client in the sum", broken)
 
 
 def context_of(broadcast: Broadcast) -> bytes:
@@ -155,23 +160,51 @@ def context_of(broadcast: Broadcast) -> bytes:
     return hashlib.sha256(pack("secure sum", 1, header, broadcast.values)).digest()
 
 
-def _keys(session: _Session) -> dict[int, PairKeys]:
+def digest_of(upload: Arrays) -> bytes:
+    """The hash of all that an upload says."""
+    return hashlib.sha256(pack("secure upload", 1, {}, upload)).digest()
+
+
+def _masked_reply(private: bytes, waiting: Waiting, values: Values) -> dict[str, Any]:
+    """The upload: masked values, shares of the seed, and what binds the client to them."""
+    n_members, own = len(waiting.names), waiting.position
+    keys = _keys(private, waiting)
+    seed = secrets.token_bytes(SECRET_BYTES)
+    shares = split(seed, n_members, threshold(n_members))
+    outgoing = [_letter_key(keys, waiting, own, k) for k in range(n_members)]
+    incoming = [_letter_key(keys, waiting, k, own) for k in range(n_members)]
+    letters = [sealed(key, share) for key, share in zip(outgoing, shares, strict=True)]
+    return {
+        **_masked(values, waiting.weights[own], own, keys, seed),
+        "letters": stack(letters, LETTER_BYTES),
+        "seals out": stack([seal_of(proof_of(key)) for key in outgoing], TAG_BYTES),
+        "seals in": stack([seal_of(proof_of(key)) for key in incoming], TAG_BYTES),
+        "seed": to_words(hashlib.sha256(seed).digest()),
+    }
+
+
+def _keys(private: bytes, waiting: Waiting) -> dict[int, PairKeys]:
     """In common with every other member, by position."""
-    positions, publics = zip(*session.members, strict=True)
+    others = [k for k in range(len(waiting.publics)) if k != waiting.position]
     try:
-        found = pair_keys(session.private, publics, session.context)
+        found = pair_keys(private, [waiting.publics[k] for k in others], waiting.context)
     except CorruptDataError as error:
         raise TellableError("secure-sum", "members' keys must be keys", str(error)) from None
-    return dict(zip(positions, found, strict=True))
+    return dict(zip(others, found, strict=True))
 
 
-def _outgoing(keys: PairKeys, sender: int, receiver: int) -> bytes:
-    """The key for letters in that direction."""
-    return keys.up if sender < receiver else keys.down
+def _letter_key(
+    keys: Mapping[int, PairKeys], waiting: Waiting, sender: int, receiver: int
+) -> bytes:
+    """For letters in that direction; the client is at one of its ends, or at both."""
+    if sender == receiver:
+        return waiting.own_key
+    pair = keys[receiver if sender == waiting.position else sender]
+    return pair.up if sender < receiver else pair.down
 
 
 def _masked(
-    values: Values, own: Member, position: int, keys: Mapping[int, PairKeys], seed: bytes
+    values: Values, weight: float, position: int, keys: Mapping[int, PairKeys], seed: bytes
 ) -> dict[str, npt.NDArray[Any]]:
     """The weighted values and a 1 to count by, under all masks together."""
     for name, array in values.items():
@@ -180,7 +213,7 @@ def _masked(
                 "secure-sum", f"numbers must be finite and at most {LARGEST:.3g}", f"see {name}"
             )
     names = sorted(values)
-    parts = [to_fixed(own.weight * np.ravel(values[name])) for name in names]
+    parts = [to_fixed(weight * np.ravel(values[name])) for name in names]
     total = added(np.concatenate([*parts, to_fixed(np.ones(1))]), mask(seed, _length(parts)))
     for k, pair in keys.items():
         total = added(total, signed_mask(pair.mask, position, k, len(total)))
@@ -205,96 +238,92 @@ def signed_mask(key: bytes, own: int, other: int, length: int) -> Fixed:
     return stream if own < other else negative(stream)
 
 
-# --- unmask ---
+# --- agree and unmask ---
 
 
-def _unmask(
-    session: _Session, broadcast: Broadcast, step: SecureStep
-) -> tuple[_Session, dict[str, Words]]:
+def _agree(session: Session, broadcast: Broadcast, step: SecureStep) -> tuple[Session, Arrays]:
+    """Masks in common with those who are gone, and a word to each other survivor.
+
+    If a letter is broken, no word but which one it is, with the proof; the upload is then done
+    with, so that nothing else of it is revealed.
+    """
+    waiting = _waiting(session, broadcast, step)
+    own, keys = waiting.position, _keys(session.private, waiting)
+    others = [k for k in step.survivors if k != own]
+    proofs = {k: proof_of(_letter_key(keys, waiting, k, own)) for k in others}
+    letters = _rows(broadcast.values, "letters", len(others), LETTER_BYTES)
+    for k, letter in zip(others, letters, strict=True):
+        if not is_whole(proofs[k], letter):
+            reply = {"broken": np.array([k]), "proof": to_words(proofs[k])}
+            return replace(session, waiting=None), reply
+    group = waiting.group(step.survivors)
+    words = [word(_letter_key(keys, waiting, own, k), group) for k in others]
+    masks = [keys[k].mask for k in range(len(waiting.names)) if k not in step.survivors]
+    reply = {"words": stack(words, TAG_BYTES), "masks": stack(masks, KEY_BYTES)}
+    return replace(session, waiting=replace(waiting, agreed=step.survivors)), reply
+
+
+def _unmask(session: Session, broadcast: Broadcast, step: SecureStep) -> tuple[Session, Arrays]:
+    """The keys to the survivors' letters, which nobody but this client and the sender has."""
+    waiting = _waiting(session, broadcast, step)
+    own, keys = waiting.position, _keys(session.private, waiting)
+    group = waiting.group(step.survivors)
+    if waiting.agreed or len(step.survivors) < len(waiting.names):
+        others = [k for k in step.survivors if k != own]
+        said = _rows(broadcast.values, "words", len(others), TAG_BYTES)
+        expected = [word(_letter_key(keys, waiting, k, own), group) for k in others]
+        if not waiting.agreed or said != expected:
+            raise TellableError(
+                "secure-sum", "all survivors must have agreed on who they are", "one has not"
+            )
+    found = [_letter_key(keys, waiting, k, own) for k in step.survivors]
+    # What is revealed once is not kept, so that it cannot be asked for otherwise.
+    promises = session.promises.with_given(waiting.round, group)
+    reply = {"keys": stack(found, KEY_BYTES)}
+    return replace(session, waiting=None, promises=promises), reply
+
+
+def _waiting(session: Session, broadcast: Broadcast, step: SecureStep) -> Waiting:
+    """The upload that is to be revealed, if it may be for these survivors."""
+    waiting = session.waiting
     if hashlib.sha256(step.session.encode()).digest() != session.digest:
         raise TellableError("secure-sum", "must be of the session that it has keys of", "it is not")
-    if step.number != session.number or not session.context:
+    if waiting is None or step.number != session.number:
         raise TellableError(
             "secure-sum",
             "an upload is unmasked once, for one set of survivors, before the next one",
             f"upload {step.number} is not the one that waits",
         )
-    n_members = len(session.members) + 1
-    position = (set(range(n_members)) - {k for k, _ in session.members}).pop()
-    survivors, least = set(step.survivors), threshold(n_members)
-    if position not in survivors or len(survivors) < least or max(survivors) >= n_members:
+    n_members, survivors = len(waiting.names), step.survivors
+    least = threshold(n_members)
+    is_named = waiting.position in survivors and survivors[-1] < n_members
+    if not is_named or len(survivors) < least:
         raise TellableError(
             "secure-sum",
             f"survivors must be at least {least} of the {n_members} members, this client included",
             f"they are {len(survivors)}",
         )
-    keys = _keys(session)
-    letters = _letters(broadcast.values, step, position)
-    shares = [
-        session.own_share if k == position else _opened(keys[k], k, position, letters[k])
-        for k in step.survivors
-    ]
-    masks = [keys[k].mask for k in range(n_members) if k not in survivors]
-    reply = {"shares": stack(shares, SHARE_BYTES), "masks": stack(masks, KEY_BYTES)}
-    # What is revealed once is not kept, so that it cannot be asked for otherwise.
-    return replace(session, context=b"", own_share=b"", members=()), reply
+    if waiting.agreed not in ((), survivors):
+        raise TellableError("secure-sum", "an upload has one set of survivors", "these are others")
+    _check_weights([waiting.weights[k] for k in survivors])
+    session.promises.check(waiting.round, waiting.group(survivors))
+    if _rows(broadcast.values, "arrived", 1, HASH_BYTES) != [waiting.digest]:
+        raise TellableError(
+            "secure-sum",
+            "what the server has must be what this client sent",
+            "its upload was changed on the way",
+        )
+    return waiting
 
 
-def _letters(values: Values, step: SecureStep, position: int) -> dict[int, bytes]:
-    senders = [k for k in step.survivors if k != position]
-    found = values.get("letters")
-    shape = (len(senders), n_words(LETTER_BYTES))
-    if found is None or found.dtype != np.int64 or found.shape != shape:
-        raise TellableError("secure-sum", "there must be a letter from each survivor", "see them")
-    return {k: from_words(row, LETTER_BYTES) for k, row in zip(senders, found, strict=True)}
+def _rows(values: Values, name: str, n_rows: int, length: int) -> list[bytes]:
+    found = values.get(name)
+    if found is None or found.dtype != np.int64 or found.shape != (n_rows, n_words(length)):
+        raise TellableError("secure-sum", f"there must be {n_rows} rows of {name}", "there are not")
+    return [from_words(row, length) for row in np.asarray(found, dtype=np.int64)]
 
 
-def _opened(keys: PairKeys, sender: int, receiver: int, letter: bytes) -> bytes:
-    try:
-        return opened(_outgoing(keys, sender, receiver), letter)
-    except CorruptDataError as error:
-        raise TellableError("secure-sum", "letters must be whole", str(error)) from None
-
-
-# --- memory ---
-
-
-def _session_arrays(session: _Session) -> dict[str, npt.NDArray[Any]]:
-    stored: dict[str, npt.NDArray[Any]] = {
-        "session": to_words(session.digest),
-        "private": to_words(session.private),
-        "number": np.array(session.number),
-        "is lost": np.array(session.is_lost),
-        "last asked": to_words(session.last_asked),
-    }
-    if session.context:
-        stored["context"] = to_words(session.context)
-        stored["own share"] = to_words(session.own_share)
-        stored["members"] = np.array([k for k, _ in session.members])
-        stored["keys"] = stack([public for _, public in session.members], KEY_BYTES)
-    return {**stored, **{_REPLY + name: array for name, array in session.last_reply.items()}}
-
-
-def _session_from(stored: Arrays) -> _Session:
-    if "session" not in stored:
-        return _Session(b"")
-    session = _Session(
-        digest=from_words(stored["session"], _HASH_BYTES),
-        private=from_words(stored["private"], KEY_BYTES),
-        number=int(stored["number"]),
-        is_lost=bool(stored["is lost"]),
-        last_asked=from_words(stored["last asked"], _HASH_BYTES),
-        last_reply=_under(stored, _REPLY),
-    )
-    if "context" not in stored:
-        return session
-    keys = [from_words(row, KEY_BYTES) for row in stored["keys"]]
-    return replace(
-        session,
-        context=from_words(stored["context"], _HASH_BYTES),
-        own_share=from_words(stored["own share"], SHARE_BYTES),
-        members=tuple(zip(stored["members"].tolist(), keys, strict=True)),
-    )
+# --- the inner method's memory ---
 
 
 def _inner_arrays(inner: Memory) -> dict[str, npt.NDArray[Any]]:
@@ -309,12 +338,4 @@ def _inner_from(stored: Arrays, run_id: str) -> Memory:
     if _ROUNDS not in stored:
         return NO_MEMORY
     header = {"run_id": run_id, "past": stored[_ROUNDS].tolist()}
-    return memory_from_arrays(header, _under(stored, _INNER))
-
-
-def _under(stored: Arrays, prefix: str) -> dict[str, npt.NDArray[Any]]:
-    return {
-        name.removeprefix(prefix): array
-        for name, array in stored.items()
-        if name.startswith(prefix)
-    }
+    return memory_from_arrays(header, under(stored, _INNER))

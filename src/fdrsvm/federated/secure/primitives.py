@@ -5,11 +5,19 @@ Pair      X25519 of two clients' keys, then HKDF-SHA256 with the round's context
           that the clients were asked, so no key serves twice, and clients that were asked different
           things have different masks, which hide instead of cancelling.
 Mask      the ChaCha20 stream of a key that is used once
-Letter    ChaCha20-Poly1305 under a key that is used once
+Letter    for a key k that is used once, k_open = HMAC(k, "open") and k_whole = HMAC(k, "whole"):
+          the text under ChaCha20 with k_open, then the first 16 bytes of its HMAC with k_whole
+Seal      SHA-256 of (SHA-256(k_open), k_whole), 16 bytes: what both ends of a letter say of its key
+          beforehand. Who shows these two proves that a letter is broken without opening it; who
+          shows k opens it, and can show no other one.
+Word      the first 16 bytes of HMAC(k, survivors): what one client has another one know
+HMAC is HMAC-SHA-256.
 """
 
 from __future__ import annotations
 
+import hashlib
+import hmac
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -19,10 +27,8 @@ from fdrsvm.errors import CorruptDataError, UnsupportedError
 from fdrsvm.federated.secure.fixed_point import Fixed
 
 try:
-    from cryptography.exceptions import InvalidTag
     from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey, X25519PublicKey
     from cryptography.hazmat.primitives.ciphers import Cipher
-    from cryptography.hazmat.primitives.ciphers.aead import ChaCha20Poly1305
     from cryptography.hazmat.primitives.ciphers.algorithms import ChaCha20
     from cryptography.hazmat.primitives.hashes import SHA256
     from cryptography.hazmat.primitives.kdf.hkdf import HKDF
@@ -33,9 +39,9 @@ except ImportError as error:
     ) from None
 
 KEY_BYTES, TAG_BYTES = 32, 16
-_PURPOSE = b"fdrsvm secure sum 1 "
-# Keys are used once, so the nonces need not differ.
-_STREAM_NONCE, _LETTER_NONCE = bytes(16), bytes(12)
+PROOF_BYTES = 2 * KEY_BYTES
+_PURPOSE = b"fdrsvm secure sum 2 "
+_NONCE = bytes(16)  # keys are used once, so nonces need not differ
 
 
 class PairKeys(NamedTuple):
@@ -85,19 +91,52 @@ def pair_keys(private: bytes, publics: Sequence[bytes], context: bytes) -> list[
 
 def mask(key: bytes, length: int) -> Fixed:
     """So many numbers that nobody can tell from random ones without the key."""
-    stream = Cipher(ChaCha20(key, _STREAM_NONCE), mode=None).encryptor()
-    words = np.frombuffer(stream.update(bytes(16 * length)), dtype="<u8").astype(np.uint64)
+    words = np.frombuffer(_stream(key, bytes(16 * length)), dtype="<u8").astype(np.uint64)
     return words.reshape(length, 2)
 
 
-def sealed(key: bytes, letter: bytes) -> bytes:
-    """Only who has the key can read it, or change it unseen."""
-    return ChaCha20Poly1305(key).encrypt(_LETTER_NONCE, letter, None)
+def sealed(key: bytes, text: bytes) -> bytes:
+    """A letter: only who has the key can read it, or change it unseen."""
+    hidden = _stream(_mac(key, b"open"), text)
+    return hidden + _mac(_mac(key, b"whole"), hidden)[:TAG_BYTES]
+
+
+def is_whole(proof: bytes, letter: bytes) -> bool:
+    """Whether a letter is as it was sealed, for who may know that and no more."""
+    hidden, tag = letter[:-TAG_BYTES], letter[-TAG_BYTES:]
+    return hmac.compare_digest(_mac(proof[KEY_BYTES:], hidden)[:TAG_BYTES], tag)
 
 
 def opened(key: bytes, letter: bytes) -> bytes:
     """What was sealed, or a CorruptDataError."""
-    try:
-        return ChaCha20Poly1305(key).decrypt(_LETTER_NONCE, letter, None)
-    except InvalidTag:
-        raise CorruptDataError("share: it was not sealed for this client and round") from None
+    if not is_whole(proof_of(key), letter):
+        raise CorruptDataError("share: it was not sealed for this client and round")
+    return text_of(key, letter)
+
+
+def text_of(key: bytes, letter: bytes) -> bytes:
+    """What was sealed in a letter that is known to be whole."""
+    return _stream(_mac(key, b"open"), letter[:-TAG_BYTES])
+
+
+def proof_of(key: bytes) -> bytes:
+    """What shows whether a letter is whole, and does not open it."""
+    return hashlib.sha256(_mac(key, b"open")).digest() + _mac(key, b"whole")
+
+
+def seal_of(proof: bytes) -> bytes:
+    """What can be said of a letter's key beforehand."""
+    return hashlib.sha256(proof).digest()[:TAG_BYTES]
+
+
+def word(key: bytes, text: bytes) -> bytes:
+    """Only the two who have the key can say it."""
+    return _mac(key, b"survivors" + text)[:TAG_BYTES]
+
+
+def _mac(key: bytes, text: bytes) -> bytes:
+    return hmac.digest(key, text, "sha256")
+
+
+def _stream(key: bytes, text: bytes) -> bytes:
+    return Cipher(ChaCha20(key, _NONCE), mode=None).encryptor().update(text)

@@ -1,21 +1,29 @@
 """One step of a secure sum, as a broadcast's ``algorithm`` describes it: [secure-sum].
 
 upload   the inner method's answer, weighted and masked, and a share of the mask's seed for each
-         other client, sealed; from a client that the members do not name with its key of this
-         session: that key
-unmask   for the survivors their shares, for the other members the masks in common with them
+         client, sealed, with what proves later who was wrong; from a client that the members do not
+         name with its key of this session: that key
+agree    needed if a member is gone: the masks in common with those who are, a word to every other
+         survivor that these are the survivors, and which letter cannot be opened
+unmask   the keys to the letters of the survivors
 """
 
 from __future__ import annotations
 
 import math
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal, NamedTuple
 
 from fdrsvm.errors import InvalidInputError
 
 FEWEST = 3
+# [weights in a sum]: of one client, of two together, of the smallest beside the largest, and how
+# much of the variance of an answer the sum must leave.
+LARGEST_SHARE, LARGEST_PAIR, SMALLEST_PART, LEAST_HIDDEN = 0.5, 0.9, 1e-3, 0.1
+_ROUNDING = 1e-9
+_PHASES = ("upload", "agree", "unmask")
 _KEY = re.compile("[0-9a-f]{64}")
 
 
@@ -30,10 +38,32 @@ class Member(NamedTuple):
 def threshold(n_members: int) -> int:
     """How many clients must unmask, and so how many shares give a seed.
 
-    Large enough that 2 threshold - n >= 2: whatever survivors a server names to whom, it can strip
-    the masks of no client alone.
+    More than two thirds, so that 3 threshold - 2 n >= 1: whatever survivors a server names to whom
+    in however many tries of a round, no combination of the sums is one client's answer.
     """
-    return (n_members + 3) // 2
+    return 2 * n_members // 3 + 1
+
+
+def broken_weight_rule(weights: Sequence[float]) -> str:
+    """What is wrong with a sum of such weights, in words; nothing if it hides every client.
+
+    With more than half of the weight a client's answer is narrowed down by every sum, whatever it
+    is; many small ones on the other side cancel each other; two with nearly all of the weight know
+    each other's answer; and one with next to nothing only seems to be in the sum.
+    """
+    total, in_order = math.fsum(weights), sorted(weights, reverse=True)
+    largest, both = in_order[0] / total, math.fsum(in_order[:2]) / total
+    squares = [(weight / in_order[0]) ** 2 for weight in in_order]
+    hidden = 1.0 - 1.0 / math.fsum(squares)
+    if largest > LARGEST_SHARE + _ROUNDING:
+        return f"one client has {largest:.3g} of the weight, more than {LARGEST_SHARE:g}"
+    if both > LARGEST_PAIR + _ROUNDING:
+        return f"two clients have {both:.3g} of the weight, more than {LARGEST_PAIR:g}"
+    if in_order[-1] < SMALLEST_PART * in_order[0] * (1.0 - _ROUNDING):
+        return f"a weight is {in_order[-1] / in_order[0]:.2g} of another, below {SMALLEST_PART:g}"
+    if hidden < LEAST_HIDDEN - _ROUNDING:
+        return f"of one answer the others hide {hidden:.2g}, less than {LEAST_HIDDEN:g}"
+    return ""
 
 
 @dataclass(frozen=True)
@@ -42,7 +72,7 @@ class SecureStep:
 
     Attributes
     ----------
-    phase : {"upload", "unmask"}
+    phase : {"upload", "agree", "unmask"}
         As above.
     session : str
         Names a set of keys.
@@ -53,11 +83,11 @@ class SecureStep:
     members : tuple of Member
         Who masks with whom, in upload; nobody if only keys are wanted.
     survivors : tuple of int
-        Which members' answers are summed, in unmask.
+        Which members' answers are summed, in agree and unmask.
     """
 
     name: ClassVar[str] = "secure-sum"
-    phase: Literal["upload", "unmask"]
+    phase: Literal["upload", "agree", "unmask"]
     session: str
     number: int
     method: str = ""
@@ -68,7 +98,7 @@ class SecureStep:
         object.__setattr__(self, "members", tuple(Member(*entry) for entry in self.members))
         object.__setattr__(self, "survivors", tuple(self.survivors))
         holds = (
-            self.phase in ("upload", "unmask")
+            self.phase in _PHASES
             and type(self.session) is str
             and type(self.number) is int
             and self.number >= 1
@@ -104,6 +134,8 @@ def _check_members(members: tuple[Member, ...]) -> None:
             "every member must have a name and a key of its own, and a weight above 0",
             "one has not",
         )
+    if math.fsum(member.weight for member in members) > 1.0 + _ROUNDING:
+        raise InvalidInputError("secure-sum", "weights must sum to 1 at most", "they do not")
 
 
 def _is_member(member: tuple[Any, ...]) -> bool:
@@ -114,5 +146,5 @@ def _is_member(member: tuple[Any, ...]) -> bool:
         and _KEY.fullmatch(public) is not None
         and isinstance(weight, float | int)
         and math.isfinite(weight)
-        and 0.0 < weight <= 1.0  # else fewer are in the sum than seem to be
+        and 0.0 < weight <= 1.0
     )

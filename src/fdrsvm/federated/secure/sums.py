@@ -1,25 +1,30 @@
 """The server's side of secure aggregation: a transport whose one client is the sum of all.
 
-Protocol, after Bonawitz et al. (2017), two exchanges a round, for a server that follows it:
+Protocol, after Bonawitz et al. (2017), two or three exchanges a round:
 
     keys     in a session's first round: every client's X25519 public key
     upload   y_i = alpha_i x_i + PRG(b_i) + sum_{j > i} PRG(s_ij) - sum_{j < i} PRG(s_ij) mod 2^128
              where x_i is the method's answer, b_i a seed of this sum only and s_ij a key that i and
-             j have in common; with it a share of b_i for every other client, sealed
-    unmask   told who survived, each gives its shares of the survivors' b_i, and s_ij of the others
+             j have in common; with it a share of b_i for every client in a sealed letter, the hash
+             of b_i, and hashes of the keys to the letters as both of their ends know them
+    agree    if somebody is gone, or to find faults while they cost nothing: each survivor gives
+             s_ij of the others and its word to the other survivors, or proof of a broken letter
+    unmask   each survivor gives the keys to the letters that it has of survivors, hence its shares
 
-So the sum over the survivors is all that can be had. If a survivor leaves before it unmasks, the
-others' shares do, as long as nobody had left before the upload; else the sum is done over, with
-fresh masks. Shares: :mod:`fdrsvm.federated.secure.secret_sharing`. Clients' rules:
+So the sum over the survivors is all that can be had. Until keys are given the sum can be done over,
+with fresh masks and other survivors; after that it cannot, and need not be: whoever leaves or lies,
+``threshold`` right keys give a seed, and hashes say which ones are right. Shares:
+:mod:`fdrsvm.federated.secure.secret_sharing`. Clients' rules:
 :mod:`fdrsvm.federated.secure.client`.
 """
 
 from __future__ import annotations
 
+import hashlib
 import math
 import uuid
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, reduce
 from typing import Any, ClassVar
@@ -33,17 +38,42 @@ from fdrsvm.federated.federation import Federation
 from fdrsvm.federated.limits import Limits
 from fdrsvm.federated.messages import Broadcast, ClientProfile, Update
 from fdrsvm.federated.rounds import Failure, OnFault, Transport
-from fdrsvm.federated.secure.client import ASKED, LETTER_BYTES, MASKED, PRESENT, signed_mask
+from fdrsvm.federated.secure.client import (
+    ASKED,
+    LETTER_BYTES,
+    MASKED,
+    PRESENT,
+    digest_of,
+    signed_mask,
+)
 from fdrsvm.federated.secure.fixed_point import Fixed, added, from_fixed, negative
 from fdrsvm.federated.secure.methods import completed, on_sums
-from fdrsvm.federated.secure.primitives import KEY_BYTES, is_public_key, mask
-from fdrsvm.federated.secure.secret_sharing import SHARE_BYTES, combined, weights_at_zero
-from fdrsvm.federated.secure.step import FEWEST, Member, SecureStep, threshold
-from fdrsvm.federated.secure.words import Words, from_words, n_words
-from fdrsvm.maths.arrays import Array, check_choice
+from fdrsvm.federated.secure.primitives import (
+    KEY_BYTES,
+    PROOF_BYTES,
+    TAG_BYTES,
+    is_public_key,
+    is_whole,
+    mask,
+    proof_of,
+    seal_of,
+    text_of,
+)
+from fdrsvm.federated.secure.remembered import HASH_BYTES
+from fdrsvm.federated.secure.secret_sharing import combined, weights_at_zero
+from fdrsvm.federated.secure.step import (
+    FEWEST,
+    Member,
+    SecureStep,
+    broken_weight_rule,
+    threshold,
+)
+from fdrsvm.federated.secure.words import Words, from_words, n_words, stack
+from fdrsvm.maths.arrays import Array, check_choice, check_count
 
 _MAX_ATTEMPTS = 5
 _PUBLIC_FORM = {"public": (n_words(KEY_BYTES),)}
+_BROKEN_FORM = {"broken": (1,), "proof": (n_words(PROOF_BYTES),)}
 
 Answers = dict[str, Update]
 Listener = Callable[[Mapping[str, Any]], None]
@@ -60,6 +90,21 @@ class _Upload:
     def survivors(self) -> tuple[int, ...]:
         return tuple(sorted(self.answers))
 
+    @property
+    def is_whole(self) -> bool:
+        """Whether all members are survivors."""
+        return len(self.answers) == len(self.step.members)
+
+    def name(self, position: int) -> str:
+        return self.step.members[position].client_id
+
+    def letter(self, sender: int, receiver: int) -> bytes:
+        return from_words(self.answers[sender].values["letters"][receiver], LETTER_BYTES)
+
+    def seal(self, sender: int, receiver: int) -> bytes:
+        """Of the letter's key, as its sender knows it; the receiver says the same."""
+        return from_words(self.answers[sender].values["seals out"][receiver], TAG_BYTES)
+
 
 class _RoundFailedError(Exception):
     """No sum in this round; what to tell the loop."""
@@ -74,7 +119,7 @@ class SecureSum:
     """All clients of a transport as one, whose answers are weighted sums over them.
 
     Pass it as ``transport`` of :func:`fdrsvm.federated.run_rounds`, with ``method(algorithm)`` as
-    algorithm. A round's deadline is halved between its two exchanges.
+    algorithm. A round's deadline is divided among its two or three exchanges.
 
     Parameters
     ----------
@@ -85,13 +130,25 @@ class SecureSum:
     quorum : int, optional
         How many clients must be in a sum; all if not given.
     on_fault : {"stop", "drop"}
-        What to do about a client that reports an error: end the round with it, or leave the client
-        out of the sum.
+        What to do about a client that reports an error, or whose part does not fit those of the
+        others: end the round with its name, or do the sum over without it. The second takes three
+        exchanges a round, so that faults are found before anything is revealed.
     limits : Limits, optional
         What is agreed of the clients' features; needed for a quorum below all, since the risk of
         an absent client is then counted with its ceiling.
     listener : callable, optional
-        Is told of every sum that lacks a client, and who it was, for an audit log.
+        Is told of every sum that lacks a client, of every fault and of who is left out for good,
+        for an audit log.
+    leave_out_after : int, optional
+        A client that was in no sum for so many rounds in a row, or at fault in so many rounds, is
+        left out for good, see ``left_out``; nobody if not given.
+
+    Attributes
+    ----------
+    left_out : dict of str to int
+        Who is left out for good, and after which round. The next ``join`` gives the profile of the
+        others, whose problem is another one: whatever was proved of the old one no longer counts.
+        Until then sums are of the old problem.
 
     Examples
     --------
@@ -116,20 +173,27 @@ class SecureSum:
         on_fault: OnFault = "stop",
         limits: Limits | None = None,
         listener: Listener | None = None,
+        leave_out_after: int | None = None,
     ) -> None:
         self.transport = transport
         self.client_weights = client_weights
         self.on_fault = check_choice(on_fault, "on_fault", ("stop", "drop"))
         self.limits = limits
         self.session = uuid.uuid4().hex
+        self.leave_out_after = (
+            None if leave_out_after is None else check_count(leave_out_after, "leave_out_after")
+        )
+        self.left_out: dict[str, int] = {}
         self._wished_quorum = quorum
         self._tell = listener if listener is not None else _nobody
         self._keys: dict[str, bytes] = {}  # public ones, by client
         self._number = 0
+        self._absences: Counter[str] = Counter()  # rounds in a row, by client
+        self._faults: Counter[str] = Counter()  # rounds in all
 
     @cached_property
-    def members(self) -> Federation:
-        """The clients themselves, and their weights."""
+    def _everybody(self) -> Federation:
+        """All clients that joined, and their weights."""
         members = Federation.checked(self.transport.join(), self.client_weights)
         if members.n_clients < FEWEST:
             raise InvalidInputError(
@@ -146,12 +210,31 @@ class SecureSum:
                 "clients than it seems; leave out who does not count",
                 f"that of {silent!r} is 0",
             )
+        broken = broken_weight_rule(members.alphas.tolist())
+        if broken:
+            raise InvalidInputError(
+                "client_weights",
+                'must hide every client in the sum, else the clients refuse it; try "equal"',
+                broken,
+            )
         return members
+
+    @cached_property
+    def members(self) -> Federation:
+        """The clients that take part, and their weights; ``join`` has it made again."""
+        return self._without(self.left_out)
+
+    def _without(self, names: Mapping[str, int]) -> Federation:
+        everybody = self._everybody
+        if not names:
+            return everybody
+        kept = [g for g, name in enumerate(everybody.client_ids) if name not in names]
+        return Federation.checked([everybody.profiles[g] for g in kept], everybody.alphas[kept])
 
     @cached_property
     def quorum(self) -> int:
         """How many clients must be in a sum."""
-        n_clients = self.members.n_clients
+        n_clients = self._everybody.n_clients
         wished = n_clients if self._wished_quorum is None else self._wished_quorum
         least = threshold(n_clients)
         is_count = isinstance(wished, int) and not isinstance(wished, bool)
@@ -168,7 +251,7 @@ class SecureSum:
                 "must be given for a quorum below all: only they bound an absent client's risk",
                 "there are none",
             )
-        return wished
+        return min(wished, self.members.n_clients)
 
     def method(self, algorithm: Any) -> Any:
         """The method as it runs on sums, or an UnsupportedError that says why it does not."""
@@ -176,7 +259,9 @@ class SecureSum:
         return on_sums(algorithm, self.members, all_present=all_present)
 
     def join(self) -> Sequence[ClientProfile]:
-        """One client: sums over all."""
+        """One client: sums over all who are not left out."""
+        for name in ("members", "quorum", "client_id"):
+            self.__dict__.pop(name, None)
         profiles, alphas = self.members.profiles, self.members.alphas
         epsilons = np.array([profile.epsilon for profile in profiles])
         return [
@@ -200,18 +285,26 @@ class SecureSum:
         """The sum over the clients, or why there is none."""
         (broadcast,) = broadcasts
         self._check_method(broadcast.algorithm)
-        share = None if deadline is None else deadline / 2.0
+        has_three = self.on_fault == "drop" or self.quorum < self.members.n_clients
+        share = None if deadline is None else deadline / (3.0 if has_three else 2.0)
+        self._renewed: set[str] = set()
+        self._at_fault: dict[str, str] = {}  # in this round
+        self._round = broadcast.round
         try:
-            self._renewed: set[str] = set()
-            self._learn_keys(broadcast, share)
-            for _ in range(_MAX_ATTEMPTS):
-                values = self._attempt(broadcast, share)
-                if values is not None:
-                    return [replace(_answer_to(broadcast), values=values)]
+            values = self._sum(broadcast, share)
         except _RoundFailedError as failed:
             return [Failure(self.client_id, failed.reason, is_missing=failed.is_missing)]
-        reason = f"clients came and went: no sum in {_MAX_ATTEMPTS} tries"
-        return [Failure(self.client_id, reason, is_missing=True)]
+        return [replace(_answer_to(broadcast), values=values)]
+
+    def _sum(self, broadcast: Broadcast, deadline: float | None) -> dict[str, Array]:
+        self._learn_keys(broadcast, deadline)
+        for _ in range(_MAX_ATTEMPTS):
+            values = self._attempt(broadcast, deadline)
+            if values is not None:
+                return values
+        raise _RoundFailedError(
+            f"clients came and went: no sum in {_MAX_ATTEMPTS} tries", is_missing=True
+        )
 
     def _check_method(self, text: str) -> None:
         method = from_description(text)
@@ -223,25 +316,30 @@ class SecureSum:
     # --- one sum ---
 
     def _attempt(self, broadcast: Broadcast, deadline: float | None) -> dict[str, Array] | None:
-        """One sum; None if it has to be done over."""
+        """One sum; None if it has to be done over, which it may be until keys are given."""
         upload = self._upload(broadcast, deadline)
         if upload is None:
             return None
-        revealed = self._unmask(broadcast, upload, deadline)
-        n_members, survivors = len(upload.step.members), upload.survivors
-        if len(survivors) < n_members and len(revealed) < len(survivors):
-            return None  # who left now had masks in common with who left before
-        if len(revealed) < threshold(n_members):
+        agreed: Mapping[int, Update] = {}
+        if self.on_fault == "drop" or not upload.is_whole:
+            agreed = self._agree(broadcast, upload, deadline)
+            if len(agreed) < len(upload.survivors):
+                return None
+        revealed = self._unmask(broadcast, upload, agreed, deadline)
+        least = threshold(len(upload.step.members))
+        if len(revealed) < least:
             raise _RoundFailedError(
-                f"{len(revealed)} clients unmasked, {threshold(n_members)} are needed",
+                f"{len(revealed)} clients unmasked, {least} are needed{self._because()}",
                 is_missing=True,
             )
-        sums = _unmasked(upload, revealed)
-        names = [upload.step.members[k].client_id for k in survivors]
+        seeds = [self._seed(upload, revealed, k) for k in upload.survivors]
+        sums = _unmasked(upload, agreed, seeds)
+        names = [upload.name(k) for k in upload.survivors]
         present = np.isin(self.members.client_ids, names)
         if not present.all():
             absent = sorted(set(self.members.client_ids) - set(names))
             self._tell({"event": "absent", "round": broadcast.round, "clients": absent})
+        self._count(set(names))
         return completed(sums, broadcast.values, self.members, present, self.limits)
 
     def _learn_keys(self, broadcast: Broadcast, deadline: float | None) -> None:
@@ -260,8 +358,7 @@ class SecureSum:
         if not _has_form(update, _PUBLIC_FORM):
             self._blame(name, f"round {round_}: its key has another form")
             return
-        words = np.asarray(update.values["public"], dtype=np.int64)
-        key = from_words(words, KEY_BYTES)
+        key = _bytes(update.values["public"], KEY_BYTES)
         if key in self._keys.values() or not is_public_key(key):
             self._blame(name, f"round {round_}: its key is none, or another client's")
             return
@@ -273,9 +370,9 @@ class SecureSum:
         members = tuple(
             Member(name, self._keys[name].hex(), weights[name])
             for name in self.members.client_ids
-            if name in self._keys
+            if name in self._keys and name not in self._at_fault
         )
-        self._check_quorum(len(members), "joined")
+        self._check_quorum([member.weight for member in members], "joined")
         self._number += 1
         step = SecureStep("upload", self.session, self._number, broadcast.algorithm, members)
         values = {ASKED + name: array for name, array in broadcast.values.items()}
@@ -288,8 +385,11 @@ class SecureSum:
             return None
         positions = {member.client_id: k for k, member in enumerate(members)}
         answers = self._of_one_form({positions[name]: one for name, one in found.items()}, step)
-        self._check_quorum(len(answers), "answered")
-        return _Upload(step, answers)
+        self._check_quorum([members[k].weight for k in answers], "answered")
+        upload = _Upload(step, answers)
+        if self._blame_disagreeing(upload):
+            return None
+        return upload
 
     def _renew_key(self, name: str, update: Update, round_: int) -> None:
         """Of a client that lost its keys; who does so twice in a round is left out of it."""
@@ -302,11 +402,18 @@ class SecureSum:
 
     def _of_one_form(self, answers: Mapping[int, Update], step: SecureStep) -> dict[int, Update]:
         """Those that can be added up: whose form is the one that most have."""
-        letters = {"letters": (len(step.members) - 1, n_words(LETTER_BYTES)), PRESENT: (1, 2)}
+        n_members, seals = len(step.members), n_words(TAG_BYTES)
+        fixed = {
+            "letters": (n_members, n_words(LETTER_BYTES)),
+            "seals out": (n_members, seals),
+            "seals in": (n_members, seals),
+            "seed": (n_words(HASH_BYTES),),
+            PRESENT: (1, 2),
+        }
         forms = {}
         for k, update in sorted(answers.items()):
             own = {name: np.shape(array) for name, array in update.values.items()}
-            if letters.items() <= own.items() and _has_form(update, own):
+            if fixed.items() <= own.items() and _has_form(update, own):
                 forms[k] = frozenset(own.items())
         common = Counter(forms.values()).most_common(1)
         kept = {}
@@ -317,34 +424,155 @@ class SecureSum:
                 self._blame(step.members[k].client_id, "its upload has another form")
         return kept
 
-    def _unmask(
+    def _blame_disagreeing(self, upload: _Upload) -> bool:
+        """Whether two clients' hashes of the keys in common differ: their masks would not cancel.
+
+        One of the two is wrong, and nobody can say which. Who differs from most others is taken to
+        be: a client that is right differs from none that is.
+        """
+        differ = _differing(upload)
+        if not differ.any():
+            return False
+        while differ.any():
+            counts = differ.sum(axis=1)
+            wrong = np.flatnonzero(counts == counts.max())
+            names = sorted(upload.name(upload.survivors[g]) for g in wrong)
+            reason = f"its keys differ from those of {counts.max()} others"
+            if len(wrong) > 1:
+                reason += f"; {' or '.join(names)} is wrong, it cannot be said who"
+            for name in names:
+                self._blame(name, reason)
+            differ[wrong], differ[:, wrong] = False, False
+        return True
+
+    def _agree(
         self, broadcast: Broadcast, upload: _Upload, deadline: float | None
     ) -> dict[int, Update]:
-        """What survivors reveal, by position."""
+        """Masks in common with who is gone, and survivors' words to each other, by position."""
         step, survivors = upload.step, upload.survivors
-        told = SecureStep("unmask", step.session, step.number, survivors=survivors)
-        asked = [
-            _to(
-                broadcast,
-                step.members[k].client_id,
-                told,
-                {"letters": _letters_to(k, upload)},
-            )
-            for k in survivors
-        ]
-        found = self._exchange(asked, deadline)
+        found = self._tell_survivors(
+            "agree",
+            broadcast,
+            upload,
+            {k: {"letters": _letters_to(k, upload)} for k in survivors},
+            deadline,
+        )
         form = {
-            "shares": (len(survivors), n_words(SHARE_BYTES)),
+            "words": (len(survivors) - 1, n_words(TAG_BYTES)),
             "masks": (len(step.members) - len(survivors), n_words(KEY_BYTES)),
         }
+        agreed = {}
+        for k, update in found.items():
+            if _has_form(update, _BROKEN_FORM):
+                self._blame_for_letter(upload, k, update)
+            elif _has_form(update, form):
+                agreed[k] = update
+            else:
+                self._blame(upload.name(k), "what it agrees to has another form")
+        return agreed
+
+    def _blame_for_letter(self, upload: _Upload, receiver: int, complaint: Update) -> None:
+        """The sender, if the proof holds for the letter as it came; else who complains."""
+        sender = int(complaint.values["broken"][0])
+        proof = _bytes(complaint.values["proof"], PROOF_BYTES)
+        if (
+            sender in upload.answers
+            and seal_of(proof) == upload.seal(sender, receiver)
+            and not is_whole(proof, upload.letter(sender, receiver))
+        ):
+            reason = f"its letter to {upload.name(receiver)!r} is broken"
+            self._blame(upload.name(sender), reason)
+        else:
+            self._blame(upload.name(receiver), "it complains of a letter without proof")
+
+    def _unmask(
+        self,
+        broadcast: Broadcast,
+        upload: _Upload,
+        agreed: Mapping[int, Update],
+        deadline: float | None,
+    ) -> dict[int, Update]:
+        """The keys that survivors reveal, by position."""
+        survivors = upload.survivors
+        values: dict[int, dict[str, Words]] = {k: {} for k in survivors}
+        if agreed:
+            values = {k: {"words": _words_to(k, agreed)} for k in survivors}
+        found = self._tell_survivors("unmask", broadcast, upload, values, deadline)
+        form = {"keys": (len(survivors), n_words(KEY_BYTES))}
         revealed = {}
-        for k in survivors:
-            name = step.members[k].client_id
-            if name in found and _has_form(found[name], form):
-                revealed[k] = found[name]
-            elif name in found:
-                self._blame(name, "what it reveals has another form")
+        for k, update in found.items():
+            if _has_form(update, form):
+                revealed[k] = update
+            else:
+                self._blame(upload.name(k), "what it reveals has another form")
         return revealed
+
+    def _tell_survivors(
+        self,
+        phase: Any,
+        broadcast: Broadcast,
+        upload: _Upload,
+        values: Mapping[int, Mapping[str, Words]],
+        deadline: float | None,
+    ) -> dict[int, Update]:
+        """Tells each who they are, and what arrived of it; the answers by position."""
+        step, survivors = upload.step, upload.survivors
+        told = SecureStep(phase, step.session, step.number, survivors=survivors)
+        asked = []
+        for k in survivors:
+            arrived = stack([digest_of(upload.answers[k].values)], HASH_BYTES)
+            asked.append(_to(broadcast, upload.name(k), told, {**values[k], "arrived": arrived}))
+        found = self._exchange(asked, deadline)
+        return {k: found[upload.name(k)] for k in survivors if upload.name(k) in found}
+
+    # --- seeds from shares, and who gave wrong ones ---
+
+    def _seed(self, upload: _Upload, revealed: Mapping[int, Update], sender: int) -> bytes:
+        """What masks a survivor's upload, checked against its hash."""
+        least = threshold(len(upload.step.members))
+        expected = _bytes(upload.answers[sender].values["seed"], HASH_BYTES)
+        shares: dict[int, bytes] = {}
+        for k, share in self._shares(upload, revealed, sender):
+            shares[k + 1] = share
+            for numbers in _windows(sorted(shares), least, newest=k + 1):
+                seed = combined(shares, self._weights_at_zero(numbers))
+                if hashlib.sha256(seed).digest() == expected:
+                    if len(shares) > least:
+                        self._blame(upload.name(sender), "shares of its seed do not fit")
+                    return seed
+        if len(shares) < least:
+            raise _RoundFailedError(
+                f"{len(shares)} right shares of what {upload.name(sender)!r} masked with, {least} "
+                f"are needed{self._because()}",
+                is_missing=True,
+            )
+        raise _RoundFailedError(
+            f"client {upload.name(sender)!r}: the shares of its seed do not give it; the others "
+            "have revealed theirs, so this round cannot be done over",
+            is_missing=False,
+        )
+
+    def _shares(
+        self, upload: _Upload, revealed: Mapping[int, Update], sender: int
+    ) -> Iterator[tuple[int, bytes]]:
+        """The shares of one seed, from letters whose keys are as both ends said beforehand."""
+        at = upload.survivors.index(sender)
+        for receiver, update in sorted(revealed.items()):
+            key = from_words(update.values["keys"][at], KEY_BYTES)
+            letter, proof = upload.letter(sender, receiver), proof_of(key)
+            if seal_of(proof) != upload.seal(sender, receiver):
+                self._blame(upload.name(receiver), "a key that it reveals is not as it said before")
+            elif not is_whole(proof, letter):
+                reason = f"its letter to {upload.name(receiver)!r} is broken"
+                self._blame(upload.name(sender), reason)
+            else:
+                yield receiver, text_of(key, letter)
+
+    def _weights_at_zero(self, numbers: tuple[int, ...]) -> dict[int, int]:
+        """Those of the last set of shares are kept: most seeds come from the same clients."""
+        if getattr(self, "_last_numbers", None) != numbers:
+            self._last_numbers, self._last_weights = numbers, weights_at_zero(numbers)
+        return self._last_weights
 
     # --- clients that do not answer ---
 
@@ -370,15 +598,59 @@ class SecureSum:
         if self.on_fault == "stop":
             raise _RoundFailedError(f"client {name!r}: {reason}", is_missing=False)
         self._reasons[name] = reason
+        if name not in self._at_fault:
+            self._at_fault[name] = reason
+            self._tell({"event": "fault", "round": self._round, "client": name, "reason": reason})
 
-    def _check_quorum(self, count: int, what: str) -> None:
-        if count < self.quorum:
-            n_clients = self.members.n_clients
-            reasons = "; ".join(f"{name}: {why}" for name, why in sorted(self._reasons.items()))
+    def _because(self) -> str:
+        reasons = {**self._at_fault, **self._reasons}
+        if not reasons:
+            return ""
+        return f" ({'; '.join(f'{name}: {why}' for name, why in sorted(reasons.items()))})"
+
+    def _check_quorum(self, weights: Sequence[float], what: str) -> None:
+        """Whether so many, with these weights, make a sum that clients will unmask."""
+        if len(weights) < self.quorum:
             raise _RoundFailedError(
-                f"{count} of {n_clients} clients {what}, {self.quorum} are needed ({reasons})",
+                f"{len(weights)} of {self.members.n_clients} clients {what}, {self.quorum} are "
+                f"needed{self._because()}",
                 is_missing=True,
             )
+        broken = broken_weight_rule(weights)
+        if broken:
+            raise _RoundFailedError(
+                f"of the clients that {what} {broken}: they would refuse{self._because()}",
+                is_missing=True,
+            )
+
+    def _count(self, present: set[str]) -> None:
+        """Who is left out for good from the next ``join`` on."""
+        for name in self.members.client_ids:
+            self._absences[name] = 0 if name in present else self._absences[name] + 1
+            self._faults[name] += name in self._at_fault
+        if self.leave_out_after is None:
+            return
+        gone = [
+            name
+            for name in self.members.client_ids
+            if name not in self.left_out
+            and max(self._absences[name], self._faults[name]) >= self.leave_out_after
+        ]
+        for name in gone:
+            self.left_out[name] = self._round
+            self._tell({"event": "left out", "round": self._round, "client": name})
+        if gone:
+            self._check_rest()
+
+    def _check_rest(self) -> None:
+        """A run ends in words where the others alone could not hide each other."""
+        n_left = self._everybody.n_clients - len(self.left_out)
+        broken = f"{n_left} clients are left, at least {FEWEST} are needed"
+        if n_left >= FEWEST:
+            broken = broken_weight_rule(self._without(self.left_out).alphas.tolist())
+        if broken:
+            names = ", ".join(f"{name!r}" for name in sorted(self.left_out))
+            raise _RoundFailedError(f"without {names}: {broken}", is_missing=True)
 
 
 def _answer_to(broadcast: Broadcast) -> Update:
@@ -398,28 +670,67 @@ def _has_form(update: Update, form: Mapping[str, tuple[int, ...]]) -> bool:
     )
 
 
+def _bytes(array: npt.NDArray[Any], length: int) -> bytes:
+    """Of an array whose form was checked."""
+    return from_words(np.asarray(array, dtype=np.int64), length)
+
+
 def _letters_to(receiver: int, upload: _Upload) -> Words:
-    """Letters of the survivors to one of them; each has one for every member but itself."""
+    """Letters of the other survivors to one of them."""
     rows = [
-        upload.answers[sender].values["letters"][receiver - (sender < receiver)]
+        upload.answers[sender].values["letters"][receiver]
         for sender in upload.survivors
         if sender != receiver
     ]
     return np.array(rows, dtype=np.int64)
 
 
-def _unmasked(upload: _Upload, revealed: Mapping[int, Update]) -> dict[str, Array]:
+def _words_to(receiver: int, agreed: Mapping[int, Update]) -> Words:
+    """Each survivor has a word for every other one, in order."""
+    survivors = sorted(agreed)
+    at = survivors.index(receiver)
+    rows = [
+        agreed[sender].values["words"][at - (sender < receiver)]
+        for sender in survivors
+        if sender != receiver
+    ]
+    return np.array(rows, dtype=np.int64)
+
+
+def _differing(upload: _Upload) -> npt.NDArray[np.bool_]:
+    """For which pairs of survivors the two ends' hashes of a letter's key are not the same."""
+    survivors = list(upload.survivors)
+    out, in_ = (
+        np.array([upload.answers[k].values[name][survivors] for k in survivors])
+        for name in ("seals out", "seals in")
+    )
+    differ = (out != in_.transpose(1, 0, 2)).any(axis=2)
+    return np.asarray(differ | differ.T)
+
+
+def _windows(numbers: Sequence[int], length: int, newest: int) -> list[tuple[int, ...]]:
+    """So many neighbours each, the newest among them, in a ring: one wrong share is in few."""
+    ring, n = [*numbers, *numbers], len(numbers)
+    if n < length:
+        return []
+    found = {tuple(sorted(ring[at : at + length])) for at in range(n)}
+    return sorted(window for window in found if newest in window)
+
+
+def _unmasked(
+    upload: _Upload, agreed: Mapping[int, Update], seeds: Sequence[bytes]
+) -> dict[str, Array]:
     """The sums over the survivors."""
     first = upload.answers[upload.survivors[0]]
     names = sorted(name for name in first.values if name.startswith(MASKED))
     total = reduce(added, (_flat(update, names) for update in upload.answers.values()))
-    for stream in _masks(upload, revealed, len(total)):
+    for stream in _masks(upload, agreed, seeds, len(total)):
         total = added(total, negative(stream))
     sums = from_fixed(total)
     if sums[-1] != len(upload.survivors):
         raise _RoundFailedError(
-            "the masks do not cancel: clients were told different things, or one revealed what is "
-            "not so",
+            "the masks do not cancel: a client masked with something else than the keys and the "
+            "seed that it spoke of; nobody can say which one without its answer",
             is_missing=False,
         )
     found, at = {}, 0
@@ -437,18 +748,14 @@ def _flat(update: Update, names: Sequence[str]) -> Fixed:
     return np.concatenate(parts).view(np.uint64)
 
 
-def _masks(upload: _Upload, revealed: Mapping[int, Update], length: int) -> list[Fixed]:
+def _masks(
+    upload: _Upload, agreed: Mapping[int, Update], seeds: Sequence[bytes], length: int
+) -> list[Fixed]:
     """All masks that are left in the survivors' sum."""
-    n_members, survivors = len(upload.step.members), upload.survivors
-    chosen = sorted(revealed)[: threshold(n_members)]
-    weights = weights_at_zero([k + 1 for k in chosen])
-    streams = []
-    for at in range(len(survivors)):
-        shares = {k + 1: from_words(revealed[k].values["shares"][at], SHARE_BYTES) for k in chosen}
-        streams.append(mask(combined(shares, weights), length))
-    gone = [k for k in range(n_members) if k not in upload.answers]
-    for k in survivors if gone else ():
-        for row, other in zip(revealed[k].values["masks"], gone, strict=True):
+    streams = [mask(seed, length) for seed in seeds]
+    gone = [k for k in range(len(upload.step.members)) if k not in upload.answers]
+    for k in upload.survivors if gone else ():
+        for row, other in zip(agreed[k].values["masks"], gone, strict=True):
             streams.append(signed_mask(from_words(row, KEY_BYTES), k, other, length))
     return streams
 
