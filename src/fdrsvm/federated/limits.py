@@ -47,12 +47,15 @@ class Limits:
         Which worst case the clients' cuts follow.
     blur : int
         How many rows they blur in cuts, which then lie below the risk and do not touch it.
+    resolution : float
+        The grid to which they round risks up and constants of cuts down.
     """
 
     features: Array
     loss: MarginLoss = field(default_factory=Hinge)
     worst_case: WorstCase = "exact"
     blur: int = 0
+    resolution: float = 0.0
 
     @classmethod
     def checked(
@@ -63,13 +66,20 @@ class Limits:
         loss: str | MarginLoss = "hinge",
         worst_case: WorstCase = "exact",
         blur: int = 0,
+        resolution: float = 0.0,
     ) -> Limits:
         """From one number for all features, one a feature, "unit-box", or None: no limit at all."""
         if isinstance(loss, str):
             loss = LOSSES[check_choice(loss, "loss", tuple(LOSSES))]
         check_choice(worst_case, "worst_case", WORST_CASES)
         features = _check_features(value, n_features)
-        return cls(features, loss, worst_case, check_count(blur, "blur", least=0))
+        return cls(
+            features,
+            loss,
+            worst_case,
+            check_count(blur, "blur", least=0),
+            check_non_negative(resolution, "resolution"),
+        )
 
     @cached_property
     def are_finite(self) -> bool:
