@@ -105,7 +105,12 @@ def test_only_risks_and_constants_change_and_zero_changes_nothing():
     assert {name: array.item() for name, array in found.items()} == {
         f"{model}{name}": number
         for model in ("", "11/")
-        for name, number in [("risks", 0.2), ("constants", 0.1), ("slopes", 0.123), ("squares", 0.123)]
+        for name, number in [
+            ("risks", 0.2),
+            ("constants", 0.1),
+            ("slopes", 0.123),
+            ("squares", 0.123),
+        ]
     }
     assert coarsened(values, 0.0) == values
 

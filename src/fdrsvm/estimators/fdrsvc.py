@@ -96,11 +96,11 @@ class FDRSVC(LinearClassifier):
         n_features + 2 (one more with an intercept). The price is a gap that closes less far; see
         docs/privacy.md. For the exact hinge risk without a support.
     resolution : float
-        Clients send risks rounded up to a multiple of this and constants of cuts rounded down, since
+        Clients send risks rounded up to a multiple of this and constants of cuts rounded down:
         exact ones give rows away, past a blur and out of sums. Objective and bound stay true; with
         the same models and cuts ``objective_ - lower_bound_`` grows by at most 2 resolution, so
-        about ``tol * objective / 2`` is the most that lets ``tol`` be reached. 0 sends exact numbers.
-        With every loss, support and algorithm.
+        take less than ``tol * objective_ / 2`` where ``tol`` is to be reached. 0 sends exact
+        numbers. With every loss, support and algorithm; see docs/privacy.md.
     random_state : ignored
         Nothing is random here; for the sake of code that sets it.
     verbose : int

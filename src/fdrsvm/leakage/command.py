@@ -21,7 +21,6 @@ from fdrsvm.leakage.audit import ClientLeak, LeakAudit, audit_leak, audit_sums
 from fdrsvm.leakage.recording import Recorded, read_recording
 from fdrsvm.maths.arrays import Array
 
-
 _HALF_SEED = 20251116
 
 
