@@ -291,10 +291,27 @@ def test_audit_leak_finds_rows_in_messages_and_fewer_in_sums(home):
     lines = [line.split() for line in done.stdout.splitlines()]
     clients = [line for line in lines if line[:1] and line[0] in CLIENTS]
     assert [line[:2] for line in clients] == [[name, "40"] for name in CLIENTS]
-    assert sum(int(line[4]) for line in clients) > 0
+    # client, rows, cuts, claimed, from cuts, recovered, share, %, other half, recovered, share, %
+    assert 0 < sum(int(line[4]) for line in clients) <= sum(int(line[5]) for line in clients)
+    assert [(line[8], int(line[9]) <= 20) for line in clients] == [("20", True)] * len(CLIENTS)
     (sums,) = [line for line in lines if line[:1] == ["all"]]
     assert int(sums[1]) == 120
-    assert int(sums[4]) <= sum(int(line[4]) for line in clients)
+    assert int(sums[5]) <= sum(int(line[5]) for line in clients)
+
+
+def test_audit_leak_shows_what_blur_and_resolution_cost_and_buy(home, capsys):
+    options = ("--set", "algorithm=subgradient", "--set", "kappa=inf", "--rounds", "30")
+    defences = ("--blur", "3", "--resolution", "1e-3")
+    code, out, err = call(capsys, "audit-leak", home / "plants", *options, *defences)
+    assert (code, err) == (0, "")
+    first = out.splitlines()[0]
+    assert first.startswith("30 rounds with blur 3 and resolution 0.001: objective ")
+    objective = float(first.split("objective ")[1].split(",")[0])
+    assert first.endswith(f"may be up to {0.002 / objective:.2g}.")
+    (sums,) = [line.split() for line in out.splitlines() if line.startswith("all ")]
+    assert sums[5] == "0"
+    twice = error_line(capsys, "audit-leak", home / "plants", "--blur", "3", "--set", "blur=3")
+    assert "blur: must be given once" in twice
 
 
 def test_audit_leak_takes_a_recording(home, tmp_path, capsys):

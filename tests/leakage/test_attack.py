@@ -1,5 +1,7 @@
 """Rows are recovered from differences of cuts, and the formulas behind that hold."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -10,7 +12,7 @@ from fdrsvm.ambiguity.worst_case import RiskOracle
 from fdrsvm.federated import ADMM, InProcess, make_client
 from fdrsvm.federated.algorithms import FedAvg, Subgradient
 from fdrsvm.federated.problem import evaluate
-from fdrsvm.leakage.attack import recover_rows
+from fdrsvm.leakage.attack import KnownRows, recover_rows
 from fdrsvm.leakage.command import run_and_audit
 from fdrsvm.leakage.observations import Observations, observe
 from fdrsvm.leakage.subspaces import _spans, common_directions
@@ -77,7 +79,9 @@ def test_the_row_that_tells_two_models_apart_is_found(rng, fit_intercept):
     assert margins[0] > 1.1 * margins[1]
     full = np.append(w, b) if fit_intercept else w
     points = np.array([length * full for length in lengths])
-    claims = recover_rows(observations(X, y, points, fit_intercept=fit_intercept), (0.0, 1.0))
+    claims = recover_rows(
+        observations(X, y, points, fit_intercept=fit_intercept), (0.0, 1.0)
+    ).from_all
     np.testing.assert_allclose(claims.rows, X[order[:1]], atol=1e-12)
     assert claims.labels.tolist() == [y[order[0]]]
 
@@ -85,7 +89,7 @@ def test_the_row_that_tells_two_models_apart_is_found(rng, fit_intercept):
 def test_without_limits_or_intercept_the_label_stays_open():
     X, y = np.array([[0.2, 0.9], [0.4, 0.1]]), np.array([-1.0, 1.0])
     points = np.array([[0.0, 0.0], [0.0, -2.0]])  # the second leaves row 0 alone inactive
-    claims = recover_rows(observations(X, y, points))
+    claims = recover_rows(observations(X, y, points)).from_all
     np.testing.assert_allclose(claims.rows, [-X[0]], atol=1e-12)
     assert claims.labels.tolist() == [0.0]
 
@@ -97,10 +101,10 @@ def test_known_rows_are_peeled_off_to_find_others():
     points = np.array(
         [[on, on, off, off], [off, on, off, off], [on, off, on, on], [off, off, on, off]]
     )
-    claims = recover_rows(observations(X, y, points), (0.0, 1.0))
+    claims = recover_rows(observations(X, y, points), (0.0, 1.0)).from_all
     assert found_rows(claims) == found_rows(claims._replace(rows=X[[3, 0]]))
     assert claims.labels.tolist() == [1.0, 1.0]
-    last_two = recover_rows(observations(X, y, points[2:]), (0.0, 1.0))
+    last_two = recover_rows(observations(X, y, points[2:]), (0.0, 1.0)).from_all
     assert len(last_two.rows) == 0
 
 
@@ -120,8 +124,8 @@ def test_a_row_flipped_in_part_is_found_with_its_fraction(rng):
 def test_one_unchanging_model_gives_nothing(rng):
     X, y = rng.random((8, 3)), np.tile([-1.0, 1.0], 4)
     seen = observations(X, y, np.tile(rng.normal(size=3), (5, 1)))
-    assert recover_rows(seen, (0.0, 1.0)).rows.shape == (0, 3)
-    assert recover_rows(observations(X, y, np.ones((1, 3)))).rows.shape == (0, 3)
+    assert recover_rows(seen, (0.0, 1.0)).from_all.rows.shape == (0, 3)
+    assert recover_rows(observations(X, y, np.ones((1, 3)))).from_all.rows.shape == (0, 3)
 
 
 @pytest.mark.parametrize("relaxation", [1.0, 1.6])
@@ -166,7 +170,7 @@ def test_baselines_leak_in_the_same_way(rng):
     train([], FedAvg(random_state=0), transport=inner, max_rounds=60, tol=0)
     pairs = [(asked[0], got[0]) for asked, got in inner.rounds]
     (seen,) = observe(pairs, problem.profile, np.array([1.0 / 30]))
-    claims = recover_rows(seen, (0.0, 1.0))
+    claims = recover_rows(seen, (0.0, 1.0)).from_all
     nearest = np.abs(claims.rows[:, None] - X).max(axis=2).min(axis=1)
     assert (nearest < 1e-9).sum() >= 3
 
@@ -198,3 +202,34 @@ def test_more_blurred_rows_than_numbers_leave_no_span(rng):
         shares = np.ones((30, 40))
         shares[:, :n_blurred] = rng.random((30, n_blurred))
         assert (len(_spans(np.diff(shares @ signed / 40, axis=0))) > 0) == has_spans
+
+
+def test_rows_that_are_known_are_taken_out_to_find_the_others():
+    """Rows 0 and 3 change together; whoever has row 0 sees row 3, and claims it alone."""
+    X, y = np.eye(4), np.ones(4)
+    on, off = 0.5, 2.0
+    seen = observations(X, y, np.array([[on, off, on, on], [off, off, on, off]]))
+    assert len(recover_rows(seen, (0.0, 1.0)).from_all.rows) == 0
+    known = KnownRows(X[:1], np.array([0.25]))
+    claims = recover_rows(seen, (0.0, 1.0), known=known).from_all
+    np.testing.assert_allclose(claims.rows, X[3:], atol=1e-12)
+    assert claims.labels.tolist() == [1.0]
+
+
+@pytest.mark.parametrize("fit_intercept", [False, True])
+def test_a_grid_on_constants_alone_hides_no_row(rng, fit_intercept):
+    """A whole row's mass is told from constants that are off by less than it, and divided by."""
+    X, y = rng.random((12, 5)), np.tile([-1.0, 1.0], 6)
+    w, b = rng.normal(size=5), 0.3 if fit_intercept else 0.0
+    margins = y * (X @ w + b)
+    largest = int(np.argmax(margins))
+    full = np.append(w, b) if fit_intercept else w
+    points = np.array([full / margins[largest] * length for length in (1.001, 0.999)])
+    seen = observations(X, y, points, fit_intercept=fit_intercept)
+    grid = 0.03  # a row weighs 1/12
+    states = seen.states.copy()
+    states[:, -1] = np.floor(states[:, -1] / grid) * grid
+    assert abs(abs(states[1, -1] - states[0, -1]) - 1.0 / 12.0) > 1e-3
+    rounded = replace(seen, states=states, resolution=grid)
+    claims = recover_rows(rounded, (0.0, 1.0)).from_cuts
+    np.testing.assert_allclose(claims.rows, X[[largest]], atol=1e-12)

@@ -11,7 +11,7 @@ from fdrsvm.federated.algorithms import OneVsRest, OneVsRestProblem, PrivateSubg
 from fdrsvm.federated.messages import encode
 from fdrsvm.federated.problem import make_client
 from fdrsvm.leakage import Recorded, audit_leak, audit_sums, read_recording
-from fdrsvm.leakage.command import audit_folder, leak_table, run_and_audit
+from fdrsvm.leakage.command import audit_folder, half_of, leak_table, run_and_audit
 from fdrsvm.leakage.recording import Recording
 from tests.leakage.cases import breast_cancer
 
@@ -86,13 +86,34 @@ def test_a_folder_is_audited_and_printed(folder, recording, rows):
     audit = audit_folder(folder, rows, limits=UNIT)
     assert audit.n_recovered == audit_leak(recording, rows, limits=UNIT).n_recovered
     lines = leak_table(audit)
-    assert lines[0].split() == ["client", "rows", "cuts", "claimed", "recovered", "share"]
+    assert lines[0].split("  ")[0] == "client"
+    headings = ["rows", "cuts", "claimed", "from cuts", "recovered", "share"]
+    assert [name.strip() for name in lines[0].split("  ") if name.strip()][1:] == headings
     assert lines[-1].split()[:3] == ["in", "all", "398"]
     assert lines[-1].endswith(f"{100 * audit.share:.1f} %")
     assert len({len(line) for line in lines}) == 1
     ungraded = leak_table(audit_folder(folder))
-    assert ungraded[1].split()[-2:] == ["-", "-"]
+    assert ungraded[1].split()[-3:] == ["-", "-", "-"]
     assert len(leak_table(replace(audit, clients=audit.clients[:1]))) == 2
+
+
+def test_who_has_half_of_the_rows_is_counted_the_others(recording, rows, parts):
+    known = half_of(parts)
+    audit = audit_leak(recording, rows, limits=UNIT, known_rows=known)
+    for client in audit.clients:
+        X, (half, _) = rows[client.client_id], known[client.client_id]
+        others = np.array([row for row in X if not (half == row).all(axis=1).any()])
+        assert client.n_rows == len(X) - len(X) // 2 == len(others)
+        assert client.n_recovered == true_rows(client.claims, others)
+        # Nothing is claimed that the attacker has.
+        assert true_rows(client.claims, half) == 0
+    assert audit.n_recovered > 10
+    (of_sums,) = audit_sums(recording, rows, limits=UNIT, known_rows=known).clients
+    assert of_sums.n_rows == sum(len(X) - len(X) // 2 for X in rows.values())
+    lines = leak_table(audit_leak(recording, rows, limits=UNIT), audit)
+    assert lines[0].split("  ")[-3:] == ["other half", "recovered", "share"]
+    assert lines[-1].endswith(f"{audit.n_recovered}  {100 * audit.share:.1f} %")
+    assert len({len(line) for line in lines}) == 1
 
 
 def test_sums_are_the_weighted_sums(recording, rows):

@@ -35,17 +35,22 @@ def test_the_covering_blur_is_the_least_that_outnumbers_a_cut(width, n_clients):
 
 
 def test_leaks_are_measured_and_printed():
-    plain, blurred = measure_leaks(["bcw"], ["SM, gamma 1"], (0, None), rounds=60, kappa=np.inf)
-    assert (plain.blur, blurred.blur) == (0, 8)
-    assert plain.from_sums > 0 == blurred.from_sums
-    assert Leaks((plain, blurred)).covered == (blurred,)
-    assert Leaks((plain, blurred)).holds
-    assert not Leaks((plain,)).holds
+    runs = measure_leaks(["bcw"], ["SM, gamma 1"], (0, None), (0.0, 1e-4), rounds=60, kappa=np.inf)
+    plain, rounded, blurred, both = runs
+    assert [one.blur for one in (plain, rounded, blurred, both)] == [0, 0, 8, 8]
+    assert [one.resolution for one in (plain, rounded, blurred, both)] == [0.0, 1e-4, 0.0, 1e-4]
+    assert plain.from_sums > 0 == both.from_sums
+    assert rounded.from_sums > 0  # a grid alone is no defence of cuts
+    assert plain.by_cuts_from_sums <= plain.from_sums
+    assert plain.n_other == 200
+    assert Leaks((plain, rounded, blurred, both)).covered == (both,)
+    assert Leaks((plain, rounded, blurred, both)).holds
+    assert not Leaks((plain, blurred)).holds
     assert plain.n_rounds == blurred.n_rounds == 60
     lines = leak_figures.to_markdown(Leaks((plain, blurred))).splitlines()
-    assert len(lines) == 4
-    assert {line.count("|") for line in lines} == {12}
-    assert f"| {plain.from_sums} (" in lines[2]
+    assert lines[4:5] == [""]
+    assert {line.count("|") for line in lines[:4]} == {15}
+    assert f"| {plain.from_sums} | {plain.half_from_sums} of 200 |" in lines[2]
     with pytest.raises(InvalidInputError, match="methods"):
         next(measure_leaks(["bcw"], ["SGD"]))
 

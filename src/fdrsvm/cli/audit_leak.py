@@ -10,9 +10,10 @@ import click
 
 from fdrsvm.cli.commands import COUNT, PATH, Command, data_options, data_settings, setting
 from fdrsvm.cli.console import progress, say, say_lines
-from fdrsvm.errors import UnsupportedError
+from fdrsvm.errors import InvalidInputError, UnsupportedError
 
 if TYPE_CHECKING:
+    from fdrsvm.federated.rounds import Result
     from fdrsvm.leakage.audit import LeakAudit
     from fdrsvm.maths.arrays import Array
     from fdrsvm.workflow.rows import Rows
@@ -26,6 +27,7 @@ _IN_UNIT_BOX = ("minmax", "limits")
     cls=Command,
     epilog="""\b
 example: fdrsvm audit-leak plants/ --label fault --set algorithm=subgradient --rounds 300
+         fdrsvm audit-leak plants/ --label fault --blur 4 --resolution 1e-4
          fdrsvm audit-leak --recording messages plants/ --label fault
 """,
 )
@@ -45,7 +47,15 @@ example: fdrsvm audit-leak plants/ --label fault --set algorithm=subgradient --r
     "parameters",
     multiple=True,
     metavar="NAME=VALUE",
-    help="A parameter of FDRSVC, such as algorithm=subgradient, or blur=1; may be repeated.",
+    help="A parameter of FDRSVC, such as algorithm=subgradient; may be repeated.",
+)
+@click.option(
+    "--blur", type=click.IntRange(min=0), help="Rows that each client blurs in its cuts [0]."
+)
+@click.option(
+    "--resolution",
+    type=click.FloatRange(min=0.0),
+    help="Grid to which clients round risks up and constants of cuts down [0, exact].",
 )
 def audit_leak(
     data: Sequence[Path],
@@ -57,12 +67,18 @@ def audit_leak(
     rounds: int,
     scaling: str | None,
     parameters: Sequence[str],
+    blur: int | None,
+    resolution: float | None,
 ) -> int:
     """Attack a run as a curious server could.
 
     How many rows do its messages give away? Trains on DATA in this process, records all messages
     and attacks them; or attacks a recording, where DATA, if given, tell which claims are true.
     Nothing leaves this machine.
+
+    "from cuts" counts true rows that cuts alone give away, "recovered" those that cuts and risks
+    give together, "other half" is for an attacker who has half of the rows already: how many others
+    there are, and how many of them it recovers.
     """
     from fdrsvm.leakage.command import audit_folder, run_and_audit
     from fdrsvm.workflow.rows import read_rows
@@ -74,11 +90,15 @@ def audit_leak(
         _, X = learn_scaling(rows, method)
     limits = (0.0, 1.0) if method in _IN_UNIT_BOX else None
     if recording is not None:
-        _show(audit_folder(recording, _features(rows, X), limits=limits))
+        found_in = audit_folder(
+            recording, _features(rows, X), limits=limits, resolution=resolution or 0.0
+        )
+        _show(found_in)
         return 0
     assert rows is not None
     given = dict(map(setting, parameters))
-    blur = given.pop("blur", 0)
+    blur = _either(blur, given, "blur")
+    resolution = _either(resolution, given, "resolution")
     algorithm, weights, ball = _task(given, rows)
     parts = _parts(rows, X)
     with progress("training with all messages recorded, then attacking them"):
@@ -89,14 +109,36 @@ def audit_leak(
             limits=limits,
             client_weights=weights,
             blur=blur,
+            resolution=resolution,
             **ball,
         )
+    say(_outcome(found.result, blur, resolution))
+    say()
     say("If the server sees each client's messages:")
-    _show(found.of_clients)
+    _show(found.of_clients, found.half_known_of_clients)
     say()
     say("If it sees sums over all clients only (secure aggregation):")
-    _show(found.of_sums)
+    _show(found.of_sums, found.half_known_of_sums)
     return 0
+
+
+def _either(option: Any, given: dict[str, Any], name: str) -> Any:
+    """An option, or the same as a parameter; not both."""
+    if option is not None and name in given:
+        raise InvalidInputError(name, "must be given once", f"--{name} and --set {name} are there")
+    return given.pop(name, 0) if option is None else option
+
+
+def _outcome(result: Result, blur: int, resolution: float) -> str:
+    """What the run proves, next to what it gives away."""
+    text = (
+        f"{result.n_rounds} rounds with blur {blur} and resolution {resolution:g}: "
+        f"objective {result.objective:.6g}, certified gap {result.gap:.2g}"
+    )
+    if resolution > 0.0:
+        share = 2.0 * resolution / result.objective
+        text += f", of which the resolution may be up to {share:.2g}"
+    return text + "."
 
 
 def _task(given: Mapping[str, Any], rows: Rows) -> tuple[Any, Any, dict[str, Any]]:
@@ -129,10 +171,10 @@ def _parts(rows: Rows, X: Any) -> dict[str, tuple[Array, Array]]:
     }
 
 
-def _show(audit: LeakAudit) -> None:
+def _show(audit: LeakAudit, half_known: LeakAudit | None = None) -> None:
     from fdrsvm.leakage.command import leak_table
 
-    say_lines(leak_table(audit))
+    say_lines(leak_table(audit, half_known))
 
 
 COMMANDS = (audit_leak,)

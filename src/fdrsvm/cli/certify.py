@@ -146,8 +146,9 @@ def _show_recomputed(again: Recomputed, given: Overrides) -> None:
     if given != Overrides():
         say("The radius, label price or norm is not that of training: compare nothing with it.")
     elif again.agrees is not None:
+        rounded = f", rounded up by less than {again.resolution:g} each" * (again.resolution > 0.0)
         say(
-            "These are the numbers in the file."
+            f"These are the numbers in the file{rounded}."
             if again.agrees
             else "These are not the numbers in the file: the data are not those of training."
         )

@@ -97,6 +97,12 @@ class FDRSVC(LinearClassifier):
         not show which single rows are active, also in sums, if the clients together blur at least
         n_features + 2 (one more with an intercept). The price is a gap that closes less far; see
         docs/privacy.md. For the exact hinge risk without a support.
+    resolution : float
+        Clients send risks rounded up to a multiple of this and constants of cuts rounded down:
+        exact ones give rows away, past a blur and out of sums. Objective and bound stay true; with
+        the same models and cuts ``objective_ - lower_bound_`` grows by at most 2 resolution, so
+        take less than ``tol * objective_ / 2`` where ``tol`` is to be reached. 0 sends exact
+        numbers. With every loss, support and algorithm; see docs/privacy.md.
     random_state : ignored
         Nothing is random here; for the sake of code that sets it.
     verbose : int
@@ -168,6 +174,7 @@ class FDRSVC(LinearClassifier):
         n_threads: int = 1,
         secure_aggregation: bool = False,
         blur: int = 0,
+        resolution: float = 0.0,
         random_state: Any = None,
         verbose: int = 0,
     ) -> None:
@@ -191,6 +198,7 @@ class FDRSVC(LinearClassifier):
         self.n_threads = n_threads
         self.secure_aggregation = secure_aggregation
         self.blur = blur
+        self.resolution = resolution
         self.random_state = random_state
         self.verbose = verbose
 
@@ -271,6 +279,7 @@ class FDRSVC(LinearClassifier):
             loss=self.loss,
             fit_intercept=check_flag(self.fit_intercept, "fit_intercept"),
             blur=self.blur,
+            resolution=self.resolution,
         )
 
     def _method(self) -> Any:

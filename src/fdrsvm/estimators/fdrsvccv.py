@@ -83,7 +83,7 @@ class FDRSVCCV(LinearClassifier):
         Above 0 prints a line a configuration, above 1 also one a round of the last training.
     algorithm, epsilon, kappa, norm, support, rho, tau, step_size, step_decay, worst_case, loss, \
 max_rounds, tol, client_weights, fit_intercept, class_weight, outside, n_threads, \
-secure_aggregation, blur
+secure_aggregation, blur, resolution
         As for :class:`FDRSVC`, used where the grid does not vary them.
 
     Attributes
@@ -190,6 +190,7 @@ worst_case_risk_per_client_, n_iter_, stop_reason_, history_, client_labels_
         n_threads: int = 1,
         secure_aggregation: bool = False,
         blur: int = 0,
+        resolution: float = 0.0,
     ) -> None:
         self.param_grid = param_grid
         self.cv = cv
@@ -219,6 +220,7 @@ worst_case_risk_per_client_, n_iter_, stop_reason_, history_, client_labels_
         self.n_threads = n_threads
         self.secure_aggregation = secure_aggregation
         self.blur = blur
+        self.resolution = resolution
 
     def fit(self, X: Any, y: Any, *, clients: Any = None, sample_weight: Any = None) -> Self:
         """Try all configurations, then train the best one on all rows.

@@ -10,6 +10,7 @@ from fdrsvm.federated.algorithms import from_description
 from fdrsvm.federated.joining import TellableError
 from fdrsvm.federated.messages import Broadcast, Update, Values
 from fdrsvm.federated.problem import ClientProblem
+from fdrsvm.federated.resolution import coarsened
 from fdrsvm.federated.secure.step import SecureStep
 
 # A server that lost its last checkpoints may ask for rounds again, this many.
@@ -58,6 +59,8 @@ def answer(
             "must be there in a run that the client took part in before",
             "its file is gone; start a new run",
         )
+    # Every method's answer leaves here, also into a secure sum: nothing exact can bypass the grid.
+    found = coarsened(found, problem.resolution)
     update = Update(broadcast.run_id, broadcast.round, broadcast.client_id, found)
     later = memory.past[len(past) + 1 :] if memory.run_id == broadcast.run_id else ()
     if later and _are_equal(later[0][1], values):

@@ -45,8 +45,9 @@ class Task:
 
     ``epsilon`` is a radius or "auto", ``support`` one of "none", "unit-box" and "contract" (the
     limits of the data contract). No feature may exceed ``feature_limit`` in size; 0 is no limit.
-    ``blur`` rows count by a fraction in cuts. ``merge`` makes equal rows one. ``classes`` are those
-    of all clients, sorted; empty as long as the server does not know them.
+    ``blur`` rows count by a fraction in cuts; ``resolution`` is the grid of risks and of constants
+    of cuts, 0 for exact ones. ``merge`` makes equal rows one. ``classes`` are those of all clients,
+    sorted; empty as long as the server does not know them.
     """
 
     epsilon: float | str = "auto"
@@ -58,6 +59,7 @@ class Task:
     loss: str = "hinge"
     fit_intercept: bool = True
     blur: int = 0
+    resolution: float = 0.0
     merge: bool = True
     classes: tuple[Label, ...] = ()
 

@@ -20,7 +20,7 @@ from fdrsvm.ambiguity.radius import practical_radius
 from fdrsvm.ambiguity.worst_case import RiskOracle, WorstCase
 from fdrsvm.errors import InvalidInputError, UnsupportedError
 from fdrsvm.federated.messages import ClientProfile
-from fdrsvm.maths.arrays import Array, check_count, check_matrix
+from fdrsvm.maths.arrays import Array, check_count, check_matrix, check_non_negative
 from fdrsvm.maths.losses import Hinge, MarginLoss
 from fdrsvm.maths.norms import Norm
 from fdrsvm.solvers import PreparedClient, prepare_client
@@ -40,12 +40,16 @@ class ClientProblem:
         The worst case that is certified: ``risk`` itself but for ``worst_case="paper"``.
     blur : int
         In cuts that are sent, so many rows near the margin count by a fraction.
+    resolution : float
+        Risks are sent rounded up to a multiple of it and cuts' constants down, [resolution]; 0 is
+        exact.
     """
 
     profile: ClientProfile
     risk: RiskOracle
     exact: RiskOracle
     blur: int = 0
+    resolution: float = 0.0
     _penalised: dict[str, Any] = field(default_factory=dict, init=False, repr=False)
 
     @cached_property
@@ -125,12 +129,15 @@ def make_client(
     sample_weight: Any = None,
     fit_intercept: bool = False,
     blur: int = 0,
+    resolution: float = 0.0,
 ) -> ClientProblem:
     """A client from its data, checked; arguments as in :func:`fdrsvm.worst_case_risk`.
 
     ``epsilon="auto"`` is the paper's 1/(10 N), [practical]. With ``blur`` at 1 or more the
     cuts that it sends do not show which single rows are active, [blurred-cut]; they stay valid, and
-    a little less tight. For the exact hinge risk without a support.
+    a little less tight. For the exact hinge risk without a support. With a ``resolution`` above 0
+    it sends risks rounded up to a multiple of that and constants of cuts rounded down, for every
+    loss and support: still valid, and the certified gap pays for it, at most twice the resolution.
     """
     if not isinstance(client_id, str) or not client_id:
         raise InvalidInputError("client_id", "must be a non-empty string", f"it is {client_id!r}")
@@ -159,7 +166,13 @@ def make_client(
         epsilon=risk.ball.epsilon,
         floor=risk.ball.epsilon * risk.loss.lipschitz if risk.ball.box is None else 0.0,
     )
-    problem = ClientProblem(profile, risk, exact, check_count(blur, "blur", least=0))
+    problem = ClientProblem(
+        profile,
+        risk,
+        exact,
+        check_count(blur, "blur", least=0),
+        check_non_negative(resolution, "resolution"),
+    )
     if problem.blur > 0 and not problem.has_solver:
         raise UnsupportedError("blur: needs the exact hinge risk without a support")
     return problem

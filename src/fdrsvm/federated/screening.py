@@ -102,8 +102,9 @@ class Rules:
     def touching(self) -> Plain:
         """For cuts that were made at the points where the risks are."""
         limits = self.limits
-        exact = limits is not None and limits.worst_case == "exact" and limits.blur == 0
-        return self._bounds(touches=exact and not self.of_sums)
+        if limits is None or self.of_sums or limits.worst_case != "exact":
+            return self._bounds(touches=False)
+        return self._bounds(touches=limits.blur == 0)
 
     def _bounds(self, *, touches: bool) -> Plain:
         """The entries of the kernels' Bounds."""

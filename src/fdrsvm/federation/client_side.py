@@ -193,6 +193,7 @@ def _ball(plant: Plant, rows: PlantRows, task: Task) -> dict[str, Any]:
         "loss": task.loss,
         "fit_intercept": task.fit_intercept,
         "blur": task.blur,
+        "resolution": task.resolution,
     }
 
 

@@ -47,6 +47,9 @@ class RunSettings:
         the run's own ``epsilon``: plants may be smaller.
     blur : int
         Rows that count by a fraction in each plant's cuts, so that single ones do not show.
+    resolution : float
+        Plants round risks up to a multiple of this and constants of cuts down, since exact numbers
+        give rows away; 0 is exact. The gap grows by up to twice as much. Baselines too.
     feature_limit : float
         No plant's features, in the scale that training uses, may exceed this in size; 0 is no
         limit. A plant with larger ones does not join, and answers that only larger ones could give
@@ -91,6 +94,7 @@ class RunSettings:
     on_fault: str = "stop"
     secure_aggregation: bool = False
     blur: int = 0
+    resolution: float = 0.0
     output: str = "fdrsvm-run"
     resume: bool = False
     data: str = ""
@@ -122,6 +126,7 @@ class RunSettings:
         check_choice(self.client_weights, "client-weights", ("equal", "samples"))
         check_non_negative(self.feature_limit, "feature-limit")
         check_non_negative(self.largest_epsilon, "largest-epsilon")
+        check_non_negative(self.resolution, "resolution")
         check_positive(self.deadline, "deadline")
         check_positive(self.join_deadline, "join-deadline")
         check_count(self.n_clients, "n-clients", least=0)
@@ -166,6 +171,7 @@ class RunSettings:
             loss="hinge" if is_baseline else self.loss,
             worst_case="exact" if is_baseline else self.worst_case,  # type: ignore[arg-type]
             blur=0 if is_baseline else self.blur,
+            resolution=self.resolution,
         )
 
     @property
@@ -207,6 +213,7 @@ class RunSettings:
             loss=self.loss,
             secure_aggregation=self.secure_aggregation,
             blur=self.blur,
+            resolution=self.resolution,
             **shared,
         )
 
@@ -218,6 +225,7 @@ class RunSettings:
                 kappa="inf",
                 feature_limit=self.feature_limit,
                 fit_intercept=self.fit_intercept,
+                resolution=self.resolution,
                 merge=False,
             )
         return Task(
@@ -230,6 +238,7 @@ class RunSettings:
             loss=self.loss,
             fit_intercept=self.fit_intercept,
             blur=self.blur,
+            resolution=self.resolution,
         )
 
 

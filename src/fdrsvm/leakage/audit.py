@@ -4,17 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import TypeAlias
 
 import numpy as np
+import numpy.typing as npt
 
 from fdrsvm.errors import InvalidInputError
 from fdrsvm.federated.federation import check_client_weights
 from fdrsvm.federated.messages import Broadcast, ClientProfile, Update
-from fdrsvm.leakage.attack import Claims, Limits, recover_rows
-from fdrsvm.leakage.observations import observe
+from fdrsvm.leakage.attack import Claims, KnownRows, Limits, recover_rows
+from fdrsvm.leakage.observations import Observations, observe
 from fdrsvm.leakage.recording import Recording
 from fdrsvm.maths.arrays import Array, check_matrix
 
+KnownParts: TypeAlias = Mapping[str, tuple[Array, Array]]  # client id -> (X, y)
 SUM = "all"  # the id of a sum over clients
 
 _MATCH = 1e-3  # of a feature's largest value: closer than most sensors are
@@ -38,14 +41,18 @@ class ClientLeak:
         True rows among them; None if the true rows were not given.
     n_right : int or None
         Claims that are a true row, to a thousandth of each feature's largest value.
+    claims_from_cuts, n_from_cuts : Claims, int or None
+        The same of an attacker that looks at the cuts alone, and not at the risks.
     """
 
     client_id: str
     n_rows: int
     n_cuts: int
     claims: Claims
+    claims_from_cuts: Claims
     n_recovered: int | None = None
     n_right: int | None = None
+    n_from_cuts: int | None = None
 
     @property
     def n_claimed(self) -> int:
@@ -88,6 +95,12 @@ class LeakAudit:
         return None if None in counts else sum(count for count in counts if count is not None)
 
     @property
+    def n_from_cuts(self) -> int | None:
+        """Rows recovered from cuts alone, in all."""
+        counts = [client.n_from_cuts for client in self.clients]
+        return None if None in counts else sum(count for count in counts if count is not None)
+
+    @property
     def share(self) -> float | None:
         """Part of all rows that was recovered."""
         return None if self.n_recovered is None else self.n_recovered / self.n_rows
@@ -107,6 +120,9 @@ def audit_leak(
     *,
     limits: Limits | None = None,
     row_masses: Mapping[str, Array] | None = None,
+    with_risks: bool = True,
+    known_rows: KnownParts | None = None,
+    resolution: float = 0.0,
 ) -> LeakAudit:
     """Attack every client of a recorded run with all that the server has.
 
@@ -121,6 +137,12 @@ def audit_leak(
     row_masses : mapping from client id to array, optional
         What one row may weigh where that is not 1/N, as in sums over clients of unequal size:
         alpha_g/N_g of each.
+    with_risks : bool
+        Whether risks are attacked too, and not the cuts alone.
+    known_rows : mapping from client id to (X, y), optional
+        Rows that the attacker has already, of weight 1/N each, y of -1 and +1. Only others count.
+    resolution : float
+        The grid to which the clients rounded, which the server knows.
 
     Notes
     -----
@@ -132,8 +154,10 @@ def audit_leak(
         equal = np.array([1.0 / profile.n_samples])
         masses = np.asarray((row_masses or {}).get(profile.client_id, equal), dtype=np.float64)
         exchanges = recording.of_client(profile.client_id)
-        found.append(_attacked(exchanges, profile, masses, limits))
-    return LeakAudit(tuple(_graded(leak, clients_rows) for leak in found))
+        known = _known(known_rows, [profile], equal)
+        observed = observe(exchanges, profile, masses, resolution=resolution)
+        found.append(_attacked(observed, profile, limits, with_risks, known))
+    return LeakAudit(tuple(_graded(leak, clients_rows, known_rows) for leak in found))
 
 
 def audit_sums(
@@ -142,6 +166,9 @@ def audit_sums(
     *,
     client_weights: object = "equal",
     limits: Limits | None = None,
+    with_risks: bool = True,
+    known_rows: KnownParts | None = None,
+    resolution: float = 0.0,
 ) -> LeakAudit:
     """The same if the server had seen weighted sums over the clients only, one "client" in all.
 
@@ -150,32 +177,67 @@ def audit_sums(
     """
     alphas = check_client_weights(client_weights, recording.profiles)
     sizes = np.array([profile.n_samples for profile in recording.profiles])
-    profile = replace(recording.profiles[0], client_id=SUM, n_samples=int(sizes.sum()))
+    profile = replace(
+        recording.profiles[0],
+        client_id=SUM,
+        n_samples=int(sizes.sum()),
+        epsilon=float(alphas @ [p.epsilon for p in recording.profiles]),
+        floor=float(alphas @ [p.floor for p in recording.profiles]),
+    )
     masses = np.unique((alphas / sizes)[alphas > 0.0])
-    leak = _attacked(_summed(recording, alphas), profile, masses, limits)
+    known = _known(known_rows, recording.profiles, alphas / sizes)
+    observed = observe(_summed(recording, alphas), profile, masses, resolution=resolution)
+    leak = _attacked(observed, profile, limits, with_risks, known)
     rows = None
     if clients_rows is not None:
         parts = [_rows_of(clients_rows, p) for p in recording.profiles]
         rows = {SUM: np.concatenate(parts)}
-    return LeakAudit((_graded(leak, rows),))
+    if known_rows is not None:
+        X, y = (np.concatenate(part) for part in zip(*known_rows.values(), strict=True))
+        known_rows = {SUM: (X, y)}
+    return LeakAudit((_graded(leak, rows, known_rows),))
+
+
+def _known(
+    known_rows: KnownParts | None, profiles: Sequence[ClientProfile], masses: Array
+) -> KnownRows | None:
+    """Known rows of some clients as an attack reads them; each row of a client weighs the same."""
+    if known_rows is None:
+        return None
+    signed, weights = [], []
+    for profile, mass in zip(profiles, masses, strict=True):
+        X, y = known_rows[profile.client_id]
+        rows = np.column_stack([X, np.ones(len(X))]) if profile.fit_intercept else np.asarray(X)
+        signed.append(np.asarray(y)[:, None] * rows)
+        weights.append(np.full(len(X), mass))
+    return KnownRows(np.concatenate(signed), np.concatenate(weights))
 
 
 def _attacked(
-    exchanges: Sequence[tuple[Broadcast, Update]],
+    observed: Sequence[Observations],
     profile: ClientProfile,
-    masses: Array,
     limits: Limits | None,
+    with_risks: bool,
+    known: KnownRows | None,
 ) -> ClientLeak:
     """Claims of all models together; each row once."""
-    observed = observe(exchanges, profile, masses)
-    parts = [recover_rows(seen, limits) for seen in observed]
-    n_cuts = sum(len(seen.states) for seen in observed)
-    rows, labels = np.empty((0, profile.n_features)), np.empty(0)
+    parts = [recover_rows(seen, limits, with_risks=with_risks, known=known) for seen in observed]
+    return ClientLeak(
+        profile.client_id,
+        profile.n_samples - (0 if known is None else len(known.signed)),
+        sum(len(seen.states) for seen in observed),
+        _together([part.from_all for part in parts], profile.n_features),
+        _together([part.from_cuts for part in parts], profile.n_features),
+    )
+
+
+def _together(parts: Sequence[Claims], n_features: int) -> Claims:
+    rows, labels = np.empty((0, n_features)), np.empty(0)
     for part in parts:
         for row, label in zip(*part, strict=True):
             if not _matches(row, rows).any():
                 rows, labels = np.vstack([rows, row]), np.append(labels, label)
-    return ClientLeak(profile.client_id, profile.n_samples, n_cuts, Claims(rows, labels))
+    return Claims(rows, labels)
 
 
 def _matches(row: Array, rows: Array) -> Array:
@@ -185,18 +247,29 @@ def _matches(row: Array, rows: Array) -> Array:
     return np.asarray(near | (np.abs(rows + row) <= tolerance).all(axis=1))
 
 
-def _graded(leak: ClientLeak, clients_rows: Mapping[str, Array] | None) -> ClientLeak:
+def _graded(
+    leak: ClientLeak, clients_rows: Mapping[str, Array] | None, known_rows: KnownParts | None
+) -> ClientLeak:
     if clients_rows is None:
         return leak
     true = _rows_of(clients_rows, leak)
-    hits = np.array([_matches(row, true) for row in leak.claims.rows], dtype=bool)
-    hits = hits.reshape(leak.n_claimed, len(true))
+    if known_rows is not None:
+        known = np.asarray(known_rows[leak.client_id][0])
+        true = true[[not (known == row).all(axis=1).any() for row in true]]
+    hits, hits_of_cuts = _hits(leak.claims, true), _hits(leak.claims_from_cuts, true)
     return replace(
         leak,
         n_rows=len(true),
         n_recovered=int(hits.any(axis=0).sum()),
         n_right=int(hits.any(axis=1).sum()),
+        n_from_cuts=int(hits_of_cuts.any(axis=0).sum()),
     )
+
+
+def _hits(claims: Claims, true: Array) -> npt.NDArray[np.bool_]:
+    """Which claim, in rows, is which true row."""
+    hits = np.array([_matches(row, true) for row in claims.rows], dtype=bool)
+    return hits.reshape(len(claims.rows), len(true))
 
 
 def _rows_of(clients_rows: Mapping[str, Array], client: ClientProfile | ClientLeak) -> Array:

@@ -8,6 +8,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from fdrsvm.errors import ConvergenceWarning
 from fdrsvm.federated.algorithms.base import Algorithm
 from fdrsvm.federated.problem import make_client
@@ -15,9 +17,11 @@ from fdrsvm.federated.rounds import Result, run_rounds
 from fdrsvm.federated.transports.in_process import InProcess
 from fdrsvm.files import PathLike
 from fdrsvm.leakage.attack import Limits
-from fdrsvm.leakage.audit import LeakAudit, audit_leak, audit_sums
+from fdrsvm.leakage.audit import ClientLeak, LeakAudit, audit_leak, audit_sums
 from fdrsvm.leakage.recording import Recorded, read_recording
 from fdrsvm.maths.arrays import Array
+
+_HALF_SEED = 20251116
 
 
 class Audits(NamedTuple):
@@ -25,6 +29,8 @@ class Audits(NamedTuple):
 
     of_clients: LeakAudit
     of_sums: LeakAudit
+    half_known_of_clients: LeakAudit  # by an attacker that has every other row already
+    half_known_of_sums: LeakAudit
     result: Result  # of the run
 
 
@@ -52,7 +58,8 @@ def run_and_audit(
     client_weights : "equal", "samples", mapping or array
         The weights alpha_g.
     **client_settings
-        Of :func:`fdrsvm.federated.make_client`: epsilon, kappa, norm, fit_intercept, blur, ...
+        Of :func:`fdrsvm.federated.make_client`: epsilon, kappa, norm, fit_intercept, blur,
+        resolution, ...
     """
     clients = [make_client(name, X, y, **client_settings) for name, (X, y) in parts.items()]
     with tempfile.TemporaryDirectory(prefix="fdrsvm-leak-") as folder:
@@ -64,11 +71,25 @@ def run_and_audit(
             )
         recording = read_recording(folder)
     rows = {name: X for name, (X, _) in parts.items()}
+    shared: dict[str, Any] = {
+        "limits": limits,
+        "resolution": float(client_settings.get("resolution", 0.0)),
+    }
+    known = half_of(parts)
     return Audits(
-        audit_leak(recording, rows, limits=limits),
-        audit_sums(recording, rows, client_weights=client_weights, limits=limits),
+        audit_leak(recording, rows, **shared),
+        audit_sums(recording, rows, client_weights=client_weights, **shared),
+        audit_leak(recording, rows, known_rows=known, **shared),
+        audit_sums(recording, rows, client_weights=client_weights, known_rows=known, **shared),
         result,
     )
+
+
+def half_of(parts: Mapping[str, tuple[Array, Array]]) -> dict[str, tuple[Array, Array]]:
+    """Half of each client's rows, drawn by a fixed seed: what an insider may have."""
+    rng = np.random.default_rng(_HALF_SEED)
+    chosen = {name: rng.permutation(len(y))[: len(y) // 2] for name, (_, y) in parts.items()}
+    return {name: (X[chosen[name]], y[chosen[name]]) for name, (X, y) in parts.items()}
 
 
 def audit_folder(
@@ -76,27 +97,42 @@ def audit_folder(
     clients_rows: Mapping[str, Array] | None = None,
     *,
     limits: Limits | None = None,
+    resolution: float = 0.0,
 ) -> LeakAudit:
     """Attack a recording that :class:`fdrsvm.leakage.Recorded` wrote.
 
     ``clients_rows`` are the features by client id, as they were trained on; without them claims are
-    counted but not graded.
+    counted but not graded. ``resolution`` is that of the run.
     """
-    return audit_leak(read_recording(Path(folder)), clients_rows, limits=limits)
+    recording = read_recording(Path(folder))
+    return audit_leak(recording, clients_rows, limits=limits, resolution=resolution)
 
 
-def leak_table(audit: LeakAudit) -> list[str]:
-    """Lines of text: a client a line, with rows, cuts seen, rows claimed and recovered, share."""
-    header = ("client", "rows", "cuts", "claimed", "recovered", "share")
-    cells = [
-        (c.client_id, c.n_rows, c.n_cuts, c.n_claimed, c.n_recovered, c.share)
-        for c in audit.clients
-    ]
-    if len(cells) > 1:
+def leak_table(audit: LeakAudit, half_known: LeakAudit | None = None) -> list[str]:
+    """Lines of text: a client a line, with rows, cuts seen, rows claimed and recovered, share.
+
+    "from cuts" are rows that cuts alone give away, "recovered" those of cuts and risks together.
+    With ``half_known``, by an attacker that has half of the rows: the other ones, and how many of
+    them it recovers.
+    """
+    header = ["client", "rows", "cuts", "claimed", "from cuts", "recovered", "share"]
+    lines = [_cells(one) for one in audit.clients]
+    if len(lines) > 1:
         n_cuts = sum(client.n_cuts for client in audit.clients)
-        total = (audit.n_rows, n_cuts, audit.n_claimed, audit.n_recovered, audit.share)
-        cells.append(("in all", *total))
-    return _aligned([header, *([_text(cell) for cell in line] for line in cells)])
+        found = (audit.n_claimed, audit.n_from_cuts, audit.n_recovered, audit.share)
+        lines.append(["in all", audit.n_rows, n_cuts, *found])
+    if half_known is not None:
+        header += ["other half", "recovered", "share"]
+        others: list[Any] = [*half_known.clients]
+        others += [half_known] * (len(lines) - len(others))
+        for line, other in zip(lines, others, strict=True):
+            line += [other.n_rows, other.n_recovered, other.share]
+    return _aligned([header, *([_text(cell) for cell in line] for line in lines)])
+
+
+def _cells(one: ClientLeak) -> list[Any]:
+    found = (one.n_claimed, one.n_from_cuts, one.n_recovered, one.share)
+    return [one.client_id, one.n_rows, one.n_cuts, *found]
 
 
 def _text(cell: Any) -> str:

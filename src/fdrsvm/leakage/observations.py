@@ -1,4 +1,4 @@
-"""What a server knows of one client after a run: its cuts, and where each was taken.
+"""What a server knows of one client after a run: its cuts, where each was taken, and its risks.
 
 A cut is a sum over the client's rows, [row-difference]: with z_n = (y_n x_n, and y_n if there is an
 intercept),
@@ -14,7 +14,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -22,8 +22,19 @@ import numpy.typing as npt
 from fdrsvm.errors import CorruptDataError
 from fdrsvm.federated.messages import Broadcast, ClientProfile, Update, Values
 from fdrsvm.maths.arrays import Array
+from fdrsvm.maths.norms import dual_norm
 
 Exchanges = Sequence[tuple[Broadcast, Update]]
+_WITH_PENALTY = ("fedsgd", "fedavg", "fedprox")  # their risks have epsilon ||w||^2 in place of it
+
+
+class Risks(NamedTuple):
+    """Risks at models: values, the models' sizes ||w||_*, and the weight of each size in them."""
+
+    points: Array
+    values: Array
+    sizes: Array
+    norm_weights: Array
 
 
 @dataclass(frozen=True)
@@ -43,6 +54,12 @@ class Observations:
         What one row may weigh: 1/N_g, in sums alpha_g/N_g.
     fit_intercept : bool
         Whether the last entry of a model is an intercept.
+    risks : Risks, optional
+        Risks at the models that were asked about.
+    resolution : float
+        The grid of risks and constants; 0 if they are exact.
+    error : float
+        How far any entry of ``states`` may be off, besides the grid.
     """
 
     states: Array
@@ -50,6 +67,9 @@ class Observations:
     are_whole: npt.NDArray[np.bool_]
     masses: Array
     fit_intercept: bool
+    risks: Risks | None = None
+    resolution: float = 0.0
+    error: float = 0.0
 
     @property
     def n_features(self) -> int:
@@ -73,7 +93,9 @@ class _Cuts(NamedTuple):
     are_whole: npt.NDArray[np.bool_]
 
 
-def observe(exchanges: Exchanges, profile: ClientProfile, masses: Array) -> list[Observations]:
+def observe(
+    exchanges: Exchanges, profile: ClientProfile, masses: Array, *, resolution: float = 0.0
+) -> list[Observations]:
     """What the server has of one client, a model at a time (several with one-vs-rest)."""
     names = {name for _, update in exchanges for name in update.values if name.endswith("slopes")}
     width = profile.n_features + int(profile.fit_intercept)
@@ -93,6 +115,8 @@ def observe(exchanges: Exchanges, profile: ClientProfile, masses: Array) -> list
                 are_whole=np.concatenate([one.are_whole for one in cuts]),
                 masses=masses,
                 fit_intercept=profile.fit_intercept,
+                risks=_all_risks(parts, profile),
+                resolution=resolution,
             )
         )
     return found
@@ -117,13 +141,56 @@ def _all_cuts(parts: Sequence[_Part], width: int) -> Iterator[_Cuts]:
         if "squares" in part.answered:  # ADMM: one cut, at the local solution
             points[0] = _local_solution(part, before)
             before = part
-        else:
+        elif not _is_admm(part):  # of a sum of ADMM's cuts nobody knows the local solutions
             there = part.asked["points"]
             if "own" in part.answered:
                 there = part.answered["own"][None]
             points[: len(there)] = there[: len(points)]
             are_whole[: len(there)] = True
         yield _Cuts(np.column_stack([-slopes, constants]), points, are_whole)
+
+
+def _all_risks(parts: Sequence[_Part], profile: ClientProfile) -> Risks | None:
+    """Risks at the models asked about, of methods whose risk is a mean hinge and a norm term.
+
+    In the first round of a bundle each client is at a model of its own, which sums do not tell.
+    """
+    norm: Any = profile.norm
+    points, values, sizes, weights = [], [], [], []
+    for part in parts:
+        there = part.answered["own"][None] if "own" in part.answered else part.asked["points"]
+        name = _method_name(part.settings)
+        risks = part.answered.get("risks")
+        if risks is None or len(risks) != len(there) or name.startswith("feddro"):
+            continue
+        norms = np.array([dual_norm(w, norm) for w in there[:, : profile.n_features]])
+        given = part.answered.get("norm_weights", np.empty(0))[: len(there)]
+        has_cuts_here = not _is_admm(part) and len(given) == len(there)
+        weight = given if has_cuts_here else np.full(len(there), profile.floor)
+        if name in _WITH_PENALTY:
+            squares = (there[:, : profile.n_features] ** 2).sum(axis=1)
+            risks, weight = risks - profile.epsilon * squares, np.zeros(len(there))
+        points.append(there)
+        values.append(risks)
+        sizes.append(norms)
+        weights.append(weight)
+    if not points:
+        return None
+    return Risks(*(np.concatenate(part) for part in (points, values, sizes, weights)))
+
+
+def _is_admm(part: _Part) -> bool:
+    """Whether its cut is a local solution's, and not that at the model asked about."""
+    return "squares" in part.answered or _method_name(part.settings).startswith("admm")
+
+
+def _method_name(settings: str) -> str:
+    """Of the method, or of the one within it; "" if it has none."""
+    try:
+        found = json.loads(settings)
+        return str(found.get("inner", found)["name"])
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        return ""
 
 
 def _local_solution(part: _Part, before: _Part | None) -> Array:
@@ -154,6 +221,9 @@ def _check(part: _Part, width: int) -> None:
         forms["vector"], asked["rho"] = (width,), ()
     if "own" in part.answered:
         forms["own"] = (width,)
+    for name in ("risks", "norm_weights"):
+        if name in part.answered:
+            forms[name] = part.answered[name].shape[:1]
     for values, shapes in ((part.answered, forms), (part.asked, asked)):
         for name, shape in shapes.items():
             array = values.get(name)

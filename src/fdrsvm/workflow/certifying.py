@@ -61,21 +61,27 @@ class ClientRisk:
 
 @dataclass(frozen=True, eq=False)
 class Recomputed:
-    """Risks on given data; ``n_clipped`` values were moved into the support first."""
+    """Risks on given data; ``n_clipped`` values were moved into the support first.
+
+    In training clients rounded their risks up to multiples of ``resolution``; 0 is not at all.
+    """
 
     risks: tuple[ClientRisk, ...]
     objectives: tuple[float, ...]  # one a model, in the order of Proved
     n_clipped: int
+    resolution: float = 0.0
 
     @property
     def agrees(self) -> bool | None:
         """Whether the file states the same for every client; None if it states nothing of one."""
         if any(one.stated is None for one in self.risks):
             return None
-        return all(
-            math.isclose(one.worst_case, float(one.stated or 0.0), rel_tol=_SAME, abs_tol=_SAME)
-            for one in self.risks
-        )
+        return all(self._is_stated(one.worst_case, one.stated or 0.0) for one in self.risks)
+
+    def _is_stated(self, found: float, stated: float) -> bool:
+        """The same, or what rounding up by less than one resolution makes of it."""
+        slack = max(_SAME, _SAME * abs(found), _SAME * abs(stated))
+        return found - slack <= stated <= found + self.resolution + slack
 
 
 @dataclass(frozen=True, eq=False)
@@ -157,7 +163,8 @@ def recompute(model: LinearModel, rows: Rows, given: Overrides | None = None) ->
                 )
             )
             objectives[k] += weights[name] * one[0]
-    return Recomputed(tuple(risks), tuple(objectives.tolist()), n_clipped)
+    resolution = float(from_plain(model.params.get("resolution", 0.0)))
+    return Recomputed(tuple(risks), tuple(objectives.tolist()), n_clipped, resolution)
 
 
 def into_support(X: Array, ball: Ball) -> tuple[Array, int]:

@@ -53,6 +53,11 @@ class OneVsRestProblem:
         """That of the first, and of every other."""
         return self.problems[0].profile
 
+    @property
+    def resolution(self) -> float:
+        """The coarsest of the problems'."""
+        return max(problem.resolution for problem in self.problems)
+
 
 @dataclass(frozen=True)
 class OneVsRestStanding(Standing):
