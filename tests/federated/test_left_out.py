@@ -11,7 +11,9 @@ from fdrsvm.errors import ConvergenceWarning
 from fdrsvm.federated import ADMM, Bundle, CheckpointFolder, InProcess, run_rounds
 from fdrsvm.federated.algorithms import ALGORITHMS, FedAvg, OneVsRest, Subgradient
 from fdrsvm.federated.algorithms.one_vs_rest import OneVsRestProblem
+from fdrsvm.federated.limits import Limits
 from fdrsvm.federated.rounds import Stop
+from fdrsvm.federated.secure.sums import SecureSum
 from tests.federated.cases import (
     Absent,
     Tampered,
@@ -21,7 +23,8 @@ from tests.federated.cases import (
     problems,
     with_values,
 )
-from tests.federated.test_agreement import assert_certified
+from tests.federated.reference import reference_optimum
+from tests.federated.test_agreement import assert_certified, true_objective
 
 BAD = "client-1"
 METHODS = {
@@ -197,3 +200,34 @@ def test_a_baselines_certificate_is_that_of_the_others():
         total += weight * (np.maximum(0.0, 1.0 - margins).mean())
         total += weight * client.epsilon * result.model @ result.model
     assert result.objective == pytest.approx(total, rel=1e-12)
+
+
+@pytest.mark.parametrize("method", [Bundle(), ADMM(rho=0.05), Subgradient(step_size=0.5)])
+def test_sums_go_on_without_it_and_are_certified_for_the_others(method, tmp_path):
+    """The same model as without secure aggregation among those who remain, up to rounding."""
+    clients = blobs(4)
+    largest = np.max([np.abs(client.X).max(axis=0) for client in clients], axis=0)
+    limits = Limits.checked(largest, largest.size)
+
+    def run(n_rounds, folder):
+        inner = InProcess(problems(clients))
+        checkpoints = CheckpointFolder(folder, inner)
+        away = Absent(inner, lambda r, name: name == BAD and r >= 3)
+        sums = SecureSum(away, quorum=3, on_fault="drop", limits=limits, leave_out_after=2)
+        snapshot = checkpoints.latest()
+        settings = {"checkpoint": checkpoints, "resume": snapshot, "limits": limits}
+        return train(sums, sums.method(method), **settings, max_rounds=n_rounds, tol=0.0)
+
+    result = run(12, tmp_path / "whole")
+    run(6, tmp_path / "halves")
+    resumed = run(12, tmp_path / "halves")
+    assert resumed.left_out == result.left_out
+    np.testing.assert_allclose(resumed.model, result.model, rtol=1e-9, atol=1e-12)
+    assert result.left_out == {BAD: 4}
+    assert [record.left_out for record in result.history[2:5]] == [(), (BAD,), (BAD,)]
+    others = [clients[g] for g in (0, 2, 3)]
+    truth = true_objective(others, np.full(3, 1.0 / 3.0), result.model)
+    assert result.objective == pytest.approx(truth, rel=1e-9)
+    optimum = reference_optimum(others, np.full(3, 1.0 / 3.0))
+    assert result.lower_bound <= optimum.high * (1.0 + 1e-9)
+    assert result.objective >= optimum.low

@@ -137,6 +137,12 @@ class _Witness:
         self.log = log
         self._answered: tuple[str, ...] = ()  # in the last exchange
 
+    @property
+    def left_out(self) -> dict[str, int]:
+        """Whom sums go on without."""
+        left_out: dict[str, int] = getattr(self.inner, "left_out", {})
+        return left_out
+
     def join(self) -> Sequence[ClientProfile]:
         profiles = self.inner.join()
         for profile in profiles:

@@ -72,7 +72,9 @@ class Transport(Protocol):
     """Carries messages and nothing else.
 
     One whose updates are weighted sums over clients, as secure aggregation gives them, has an
-    attribute ``gives_sums`` that is True: rules that sums do not keep are left out then.
+    attribute ``gives_sums`` that is True: rules that sums do not keep are left out then. It decides
+    itself whom sums go on without, and says so in ``left_out``, a mapping to rounds; ``join`` then
+    gives the profile of the sum over the others.
     """
 
     def join(self) -> Sequence[ClientProfile]:
@@ -340,6 +342,8 @@ class _Loop:
         An answer that broke a rule is not forgotten when the next one keeps it; who gave none may
         come back.
         """
+        if self.rules.of_sums:
+            return frozenset(getattr(self.transport, "left_out", ()))
         if self.on_fault != "drop" or self.leave_out_after is None:
             return self.left_out
         faulty = Counter(name for record in history for name in record.faulty)
@@ -352,6 +356,9 @@ class _Loop:
 
     def without(self, left_out: frozenset[str], round_: int) -> _Loop:
         """The same run for those who remain; they must be as many as the quorum."""
+        if self.rules.of_sums:
+            federation = Federation.checked(self.transport.join(), np.ones(1))
+            return replace(self, left_out=left_out, federation=federation)
         names, n_left = self.names, len(self.names) - len(left_out)
         if n_left < self.quorum:
             gone = tuple(f"{name}: left out" for name in names if name in left_out)
@@ -472,6 +479,8 @@ def run_rounds(
     )
     state, history = _first_state(loop, resume)
     if history and history[-1].left_out:
+        if of_sums:
+            getattr(transport, "left_out", {}).update(_left_out_since(history))
         loop = loop.without(frozenset(history[-1].left_out), len(history))
     reason = _stop_reason(loop, state, history, max_rounds, tol) if history else None
     while reason is None:
@@ -574,8 +583,10 @@ def _one_round(
         absent=tuple(loop.names[g] for g, f in sorted(found.faults.items()) if not f.breaks_a_rule),
     )
     left_out = loop.going_on_without((*history, record))
-    gone = [g for g, name in enumerate(loop.names) if name in left_out - loop.left_out]
-    if gone:
+    new = left_out - loop.left_out
+    if new:
+        # A sum that lacks somebody is another sum: nothing said of the old one counts.
+        gone = [g for g, name in enumerate(loop.names) if name in new or loop.rules.of_sums]
         loop = loop.without(left_out, round_)
         for client in gone:
             state = loop.algorithm.forget(loop.federation, state, client)
@@ -593,7 +604,7 @@ def _one_round(
             seconds=seconds,
             server_seconds=seconds - found.seconds,
             residuals=loop.algorithm.residuals(state),
-            left_out=tuple(name for name in loop.names if name in left_out),
+            left_out=tuple(sorted(left_out)),
         ),
     )
 
