@@ -10,9 +10,10 @@ from typing import Any, TypeVar
 import click
 
 from fdrsvm.cli.commands import PATH, Command, Group, missing_extra, setting
-from fdrsvm.cli.console import say
+from fdrsvm.cli.console import say, warn
 from fdrsvm.errors import FDRSVMError, InvalidInputError
 
+_ABOVE_TOL = 3
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 
 
@@ -129,14 +130,20 @@ def _run_options(function: _Function) -> _Function:
 @federation.command(epilog="example: fdrsvm federation run fed --output run-1 --set tol=1e-5")
 @_run_options
 def run(folder: Path, output: Path, settings: Sequence[str], timeout: float | None) -> int:
-    """Train, on the server's machine."""
+    """Train, on the server's machine.
+
+    The exit code is 3 if the certified gap is above tol.
+    """
     return _run(folder, output, settings, timeout, resume=False)
 
 
 @federation.command(epilog="example: fdrsvm federation resume fed --output run-1")
 @_run_options
 def resume(folder: Path, output: Path, settings: Sequence[str], timeout: float | None) -> int:
-    """Go on from the last checkpoint of a run."""
+    """Go on from the last checkpoint of a run.
+
+    The exit code is 3 if the certified gap is above tol.
+    """
     return _run(folder, output, settings, timeout, resume=True)
 
 
@@ -145,7 +152,8 @@ def resume(folder: Path, output: Path, settings: Sequence[str], timeout: float |
 def simulate(folder: Path, output: Path, settings: Sequence[str], timeout: float | None) -> int:
     """Train with simulated plants, a CSV each.
 
-    The folder is that of the CSV files; no `init` is needed.
+    The folder is that of the CSV files; no `init` is needed. The exit code is 3 if the certified
+    gap is above tol.
     """
     from fdrsvm.federation.simulation import simulate as simulated
 
@@ -171,7 +179,9 @@ def _say_end(end: Mapping[str, Any], output: Path) -> int:
         f"certified gap {end['gap']:.1e}"
     )
     say(f"Model: {output / 'model.safetensors'}")
-    return 0
+    for text in end.get("warnings", ()):
+        warn(text)
+    return _ABOVE_TOL if end.get("warnings") else 0
 
 
 @click.command(cls=Command, epilog="example: fdrsvm server fed/server --open-control")

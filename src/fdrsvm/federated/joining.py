@@ -29,7 +29,19 @@ _KIND, _VERSION = "introduction", 1
 
 
 class TellableError(InvalidInputError):
-    """An error of a client whose words may leave it: they hold no value of its data."""
+    """An error of a client whose words may leave it: they hold no value of its data, and no path.
+
+    ``at_plant`` is for the plant's own terminal and log, such as the path of a file.
+    """
+
+    def __init__(self, argument: str, rule: str, found: str, *, at_plant: str = "") -> None:
+        super().__init__(argument, rule, found)
+        self.at_plant = at_plant
+
+    @property
+    def in_full(self) -> str:
+        """For the plant itself: nothing of it may leave."""
+        return f"{self} ({self.at_plant})" if self.at_plant else str(self)
 
 
 @dataclass(frozen=True)
@@ -37,7 +49,8 @@ class Task:
     """What every client solves, as the server says it; each knows its own data.
 
     ``epsilon`` is a radius or "auto", ``support`` one of "none", "unit-box" and "contract" (the
-    limits of the data contract). No feature may exceed ``feature_limit`` in size; 0 is no limit.
+    limits of the data contract). No feature may exceed ``feature_limit`` in size, one number for
+    all or one per feature; 0 is no limit.
     ``blur`` rows count by a fraction in cuts. ``merge`` makes equal rows one. ``classes`` are those
     of all clients, sorted; empty as long as the server does not know them.
     """
@@ -46,7 +59,7 @@ class Task:
     kappa: float | str = 1.0
     norm: str = "linf"
     support: str = "none"
-    feature_limit: float = 0.0
+    feature_limit: float | tuple[float, ...] = 0.0
     worst_case: str = "exact"
     loss: str = "hinge"
     fit_intercept: bool = True
@@ -66,6 +79,9 @@ class Task:
             known = {entry.name for entry in fields(cls)}
             if set(content) != known:
                 raise ValueError(f"see {sorted(set(content) ^ known)}")
+            limit = content["feature_limit"]
+            if isinstance(limit, list):
+                content["feature_limit"] = tuple(limit)
             return cls(**{**content, "classes": tuple(content["classes"])})
         except (ValueError, TypeError, KeyError, RecursionError) as error:
             raise CorruptDataError(f"task: of another release ({error})") from None
@@ -161,7 +177,7 @@ def _check_introduction(introduction: Introduction, header: Mapping[str, Any]) -
     holds = (
         set(header) == {entry.name for entry in fields(Introduction)}
         and type(introduction.n_rows) is int
-        and introduction.n_rows >= profile.n_samples
+        and introduction.n_rows >= 1
         and len(introduction.labels) >= 1
         and all(type(label) in (str, int) for label in introduction.labels)
         and all(type(name) is str and name for name in introduction.feature_names)

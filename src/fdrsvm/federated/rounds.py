@@ -308,6 +308,7 @@ def run_rounds(
     quorum: int | None = None,
     deadline: float | None = None,
     on_fault: OnFault = "stop",
+    leave_out_after: int | None = 3,  # noqa: ARG001 - placeholder
     callbacks: Sequence[Callback] = (),
     checkpoint: Callable[[Snapshot], None] | None = None,
     resume: Snapshot | None = None,

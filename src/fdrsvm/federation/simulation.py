@@ -15,9 +15,9 @@ from fdrsvm.federation.app_folder import write_app_folder
 from fdrsvm.federation.engine import environment, simulation_command, start_run
 from fdrsvm.federation.layout import CONNECTION, ServerFolder
 from fdrsvm.federation.processes import Started, start, stop
-from fdrsvm.federation.run_folder import check_output
+from fdrsvm.federation.run_folder import check_output, claimed, room_for_failure
 from fdrsvm.federation.runs import follow
-from fdrsvm.federation.settings import RunSettings
+from fdrsvm.federation.settings import RunSettings, contract_config
 from fdrsvm.files import write_atomically
 from fdrsvm.tables import data_files
 
@@ -44,8 +44,12 @@ def simulate(
     files = data_files(data.expanduser().resolve())
     if not files:
         raise InvalidInputError("data", "must be a folder with a CSV a client", f"{data} has none")
-    settings = {**config, "data": str(files[0].parent), "output": str(output)}
-    RunSettings.from_config(settings)  # errors before anything is started
+    contract = files[0].parent / "contract.json"
+    agreed = contract_config(contract) if contract.exists() else {}
+    settings = {**agreed, **config, "data": str(files[0].parent), "output": str(output)}
+    RunSettings.from_config(settings).task()  # errors before anything is started
+    with claimed(output), room_for_failure(output):
+        pass  # a disk that is full now is told before anything is started
     server = _server(output / "simulation")
     log = server.path / "log.txt"
     variables = {**environment(server.flower_home), "RAY_USAGE_STATS_ENABLED": "0"}

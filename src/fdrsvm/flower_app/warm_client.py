@@ -106,10 +106,18 @@ class _Clock(ModuleType):
 
 def check_plant(client: ClientFolder) -> str:
     """One line about the data, or an error before anything is started."""
+    from fdrsvm.estimators.contract import ContractError
+    from fdrsvm.federated.joining import TellableError
     from fdrsvm.federation.plant import plant_from_config
     from fdrsvm.federation.plant_data import read_plant
 
-    rows = read_plant(plant_from_config(client.node_config, {}))
+    plant = plant_from_config(client.node_config, {})
+    try:
+        rows = read_plant(plant)
+    except TellableError as error:
+        raise FDRSVMError(error.in_full) from None  # this terminal is the plant's own
+    except ContractError as error:
+        raise FDRSVMError(f"{error} ({plant.data})") from None
     return f"{client.client_id}: {len(rows.X)} rows, {rows.X.shape[1]} features, data as agreed"
 
 
