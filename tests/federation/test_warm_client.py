@@ -115,7 +115,7 @@ import subprocess, sys
 from pathlib import Path
 from fdrsvm.flower_app import warm_client
 
-def keep_running(arguments, variables, listener):
+def keep_running(arguments, variables, listener, find_reason):
     print(variables["PATH"], variables[warm_client.SOCKET], flush=True)
     node = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
     return warm_client._Nursery(listener, node).run()

@@ -13,7 +13,7 @@ from fdrsvm.cli.commands import PATH, Command, Group, missing_extra, setting
 from fdrsvm.cli.console import say, warn
 from fdrsvm.errors import FDRSVMError, InvalidInputError
 
-_ABOVE_TOL = 3
+_ABOVE_TOL, _ENDED_BY = 3, 128
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 
 
@@ -73,8 +73,11 @@ def up(folder: Path, timeout: float) -> int:
     """Start server and plants on this machine."""
     from fdrsvm.federation.trial import up as start
 
-    start(folder, timeout=timeout, tell=say)
-    return 0
+    def bring_up() -> int:
+        start(folder, timeout=timeout, tell=say)
+        return 0
+
+    return _until_signal(bring_up)
 
 
 @federation.command(epilog="example: fdrsvm federation status fed")
@@ -157,8 +160,11 @@ def simulate(folder: Path, output: Path, settings: Sequence[str], timeout: float
     """
     from fdrsvm.federation.simulation import simulate as simulated
 
-    end = simulated(folder, output, dict(map(setting, settings)), timeout=timeout, tell=say)
-    return _say_end(end, output)
+    def train() -> int:
+        given = dict(map(setting, settings))
+        return _say_end(simulated(folder, output, given, timeout=timeout, tell=say), output)
+
+    return _until_signal(train)
 
 
 def _run(
@@ -169,8 +175,24 @@ def _run(
 
     server = ServerFolder.read(folder / "server" if (folder / "server").is_dir() else folder)
     given = dict(map(setting, settings))
-    end = train(server, output, given, resume=resume, timeout=timeout, tell=say)
-    return _say_end(end, output)
+
+    def follow() -> int:
+        end = train(server, output, given, resume=resume, timeout=timeout, tell=say)
+        return _say_end(end, output)
+
+    return _until_signal(follow)
+
+
+def _until_signal(command: Callable[[], int]) -> int:
+    """Its exit code; that of shells if a signal ends it, after all that it started has ended."""
+    from fdrsvm.federation.interruption import Interrupted, signals_raised
+
+    try:
+        with signals_raised():
+            return command()
+    except Interrupted as signal:
+        warn(f"ended by {signal}, with all that this command started")
+        return _ENDED_BY + signal.number
 
 
 def _say_end(end: Mapping[str, Any], output: Path) -> int:
@@ -233,7 +255,13 @@ def client(folder: Path, poll: float) -> int:
     waiting = check_server(plant)
     if waiting:
         say(waiting)
-    return run_warm(supernode_arguments(plant), plant.flower_home, poll=poll)
+
+    def find_reason() -> None:
+        """Why the server does not let the plant in, if it can be told from here: it is raised."""
+        check_server(plant)
+
+    arguments = supernode_arguments(plant)
+    return run_warm(arguments, plant.flower_home, poll=poll, find_reason=find_reason)
 
 
 def _no_flower(error: ModuleNotFoundError) -> FDRSVMError:
