@@ -3,6 +3,7 @@
 import contextlib
 import importlib.util
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -170,21 +171,20 @@ def stranger(live, folder):
 @pytest.mark.parametrize(
     ("offset", "words"),
     [
-        ("+600s", "clock is 600 s ahead of that of the server"),
-        ("-600s", "clock is 600 s behind that of the server"),
-        ("+10s", "clock is 10 s ahead of that of the server"),
+        ("+600s", "clock is (599|600|601) s ahead of that of the server"),
+        ("-600s", "clock is (599|600|601) s behind that of the server"),
+        ("+10s", "clock is (9|10|11) s ahead of that of the server"),
         ("+400d", "is not valid at"),
     ],
 )
 def test_a_plant_with_a_wrong_clock_is_told_so(offset, words, live, tmp_path):
     plant = stranger(live, tmp_path)
     before = ("faketime", "-f", offset)
-    command = Command(tmp_path, "client", plant, before=before, FAKETIME_DONT_FAKE_MONOTONIC="1")
+    command = Command(tmp_path, "client", plant, before=before)
     assert command.process.wait(LONG) == 1
     (line,) = [one for one in command.said.splitlines() if one.startswith("fdrsvm: ")]
     assert line.startswith("fdrsvm: plant-0: ")
-    seconds = [line.replace(str(600 + k), "600").replace(str(10 + k), "10") for k in (-1, 0, 1)]
-    assert any(words in one for one in seconds), command.said
+    assert re.search(words, line), command.said
     assert "set the clock" in line
 
 
@@ -199,7 +199,6 @@ def test_a_clock_that_goes_wrong_later_ends_the_client_with_the_reason(tmp_path)
             "LD_PRELOAD": preload(),
             "FAKETIME_TIMESTAMP_FILE": str(clock),
             "FAKETIME_NO_CACHE": "1",
-            "FAKETIME_DONT_FAKE_MONOTONIC": "1",
         }
         command = Command(tmp_path, "client", live.folder / "plants" / "plant-0", **variables)
         command.wait_for("SuperNode ID")

@@ -26,6 +26,7 @@ from fdrsvm import (
     __version__,
 )
 from fdrsvm.cli import main
+from fdrsvm.cli.commands import setting
 from fdrsvm.federated.audit import read_audit
 from fdrsvm.federated.checkpoint import CheckpointFolder
 from fdrsvm.federated.joining import (
@@ -758,6 +759,8 @@ def test_limits_of_the_contract_are_one_per_feature_for_plants_and_server(contra
 def test_limits_may_be_numbers_with_commas(contract):
     for text in ("0.5, 2,3", "[0.5, 2.0, 3]"):
         assert RunSettings(feature_limit=text).task().feature_limit == (0.5, 2.0, 3.0)
+    settings = RunSettings.from_config(dict([setting("feature-limit=[0.5, 2, 3]")]))
+    assert settings.task().feature_limit == (0.5, 2.0, 3.0)
     boxed = RunSettings(feature_limit="0.5,2,3", support="unit-box")
     assert boxed.task().feature_limit == (0.5, 1.0, 1.0)
     with pytest.raises(InvalidInputError, match="2 and 3"):

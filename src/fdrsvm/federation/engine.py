@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import http.client
 import json
@@ -152,15 +153,15 @@ def check_server(client: ClientFolder, timeout: float = 5.0) -> str | None:
 def _clock_ahead(host: str, port: int, context: ssl.SSLContext, timeout: float) -> float | None:
     """Seconds by which this clock is ahead of a server's, to one second; None if it is not told."""
     link = http.client.HTTPSConnection(host, port, timeout=timeout, context=context)
-    try:
-        link.request("GET", "/health")
-        told = link.getresponse().getheader("Date", "")
-        now = datetime.now(UTC)
-        return (now - parsedate_to_datetime(told)).total_seconds() - _HALF_A_SECOND
-    except (http.client.HTTPException, TypeError, ValueError):
-        return None
-    finally:
-        link.close()
+    with contextlib.closing(link):
+        link.connect()  # apart: an error of the certificate is a ValueError too
+        try:
+            link.request("GET", "/health")
+            told = link.getresponse().getheader("Date", "")
+            now = datetime.now(UTC)
+            return (now - parsedate_to_datetime(told)).total_seconds() - _HALF_A_SECOND
+        except (http.client.HTTPException, TypeError, ValueError):
+            return None
 
 
 def flwr(server: ServerFolder, *arguments: str) -> dict[str, Any]:

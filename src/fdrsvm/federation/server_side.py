@@ -6,6 +6,7 @@ A run leaves a folder: ``model.safetensors`` (read by ``FDRSVC.load``), ``certif
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import json
 import platform
@@ -46,6 +47,9 @@ from fdrsvm.maths.losses import LOSSES
 
 if TYPE_CHECKING:
     from fdrsvm.federated.secure.sums import SecureSum
+
+
+_DISK_ERRORS = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EIO)
 
 
 class GreetingTransport(Transport, Protocol):
@@ -214,10 +218,10 @@ def _train_and_log(
 
 
 def _in_words(error: Exception, folder: Path) -> str:
-    """Of the system's errors what they mean for the run, with the file if it is known."""
+    """Of a disk that takes nothing more what it means for the run, with the file if it is known."""
     if isinstance(error, FDRSVMError):
         return str(error)
-    if isinstance(error, OSError) and error.errno is not None:
+    if isinstance(error, OSError) and error.errno in _DISK_ERRORS:
         return (
             f"the server cannot write {error.filename or f'in {folder}'}: {error.strerror}; make "
             "room there, then `fdrsvm federation resume` goes on"

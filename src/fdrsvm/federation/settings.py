@@ -347,8 +347,8 @@ def _smallest(limits: Sequence[float | tuple[float, ...]]) -> float | tuple[floa
 def _typed(key: str, value: Any, default: Any) -> Any:
     """A value of the default's type; whole numbers are numbers too, and some may be "auto"."""
     wanted = float if key in _MAY_BE_AUTO else type(default)
-    if key in _MAY_BE_TEXT and isinstance(value, str):
-        return value
+    if key in _MAY_BE_TEXT and isinstance(value, str | list):
+        return str(value)
     if key in _MAY_BE_AUTO and value == "auto":
         return value
     if key == "kappa" and value == "inf":

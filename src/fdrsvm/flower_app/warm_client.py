@@ -82,8 +82,13 @@ def supernode() -> None:
 
     threading.Thread(target=_end_with, args=(os.getppid(),), daemon=True).start()
     vars(start_client_internal)["time"] = _Clock(float(os.environ[POLL]))
-    flower_supernode()
-    # It returns only where its connection broke, and then a thread of its own would go on for ever.
+    try:
+        flower_supernode()
+    except SystemExit:
+        raise
+    except BaseException:
+        traceback.print_exc()
+    # It came to no good end, and a thread of its own would go on for ever.
     sys.stderr.flush()
     os._exit(1)
 
