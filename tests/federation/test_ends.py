@@ -240,6 +240,10 @@ def test_a_full_disk_of_the_server_is_told_where_the_run_was_started(live, tmp_p
         command = Command(
             tmp_path, "federation", "run", live.folder, "--output", output, *arguments
         )
+        command.wait_for("round 1")
+        with contextlib.suppress(OSError), (output / "filler").open("wb", buffering=0) as file:
+            while True:
+                file.write(bytes(1024))
         assert command.process.wait(LONG) == 1
         last = command.said.splitlines()[-1]
         assert "the server cannot write" in last, command.said
