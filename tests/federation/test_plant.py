@@ -2,6 +2,7 @@
 
 import fcntl
 import sys
+from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
@@ -12,6 +13,7 @@ from flwr.supercore.task_identity import TaskIdentity
 from fdrsvm import (
     ContractError,
     CorruptDataError,
+    FDRSVMError,
     Feature,
     FeatureContract,
     InvalidInputError,
@@ -24,10 +26,12 @@ from fdrsvm.federated.joining import Request, Task, TellableError
 from fdrsvm.federated.messages import Broadcast, encode
 from fdrsvm.federated.transports.flower import request_to_records, response_from_records
 from fdrsvm.federation.client_side import make_problem, respond
+from fdrsvm.federation.layout import ClientFolder
 from fdrsvm.federation.memory_file import MemoryFile
 from fdrsvm.federation.plant import plant_from_config
 from fdrsvm.federation.plant_data import read_plant
 from fdrsvm.flower_app import client_app
+from fdrsvm.flower_app.warm_client import check_plant
 from tests.federation.cases import plant, plant_rows, write_csv, write_plants
 
 SECRET = "73.25"
@@ -120,11 +124,7 @@ def test_no_value_reaches_the_server(tmp_path, text, config, contract):
         (tmp_path / "contract.json").write_text(CONTRACT.to_json())
         config = {"contract": str(tmp_path / "contract.json"), **config}
     node = {"client-id": "a", "data": str(table(tmp_path, text)), **config}
-    request = Request("greeting", __version__, Task(support="unit-box").to_json())
-    context = SimpleNamespace(node_config=node, run_config={}, node_id=1)
-    TaskIdentity.task_id = TaskIdentity.run_id = TaskIdentity.node_id = 1
-    reply = client_app.train(Message(request_to_records(request), 1, "train"), context)
-    response = response_from_records(reply.content)
+    response = greeted(node, Task(support="unit-box"))
     assert response.kind == "error"
     assert SECRET not in response.reason
     assert SECRET.encode() not in response.payload
@@ -255,6 +255,84 @@ def test_an_unexpected_error_tells_the_server_its_kind_only(tmp_path, monkeypatc
     assert "OSError" in response.reason
     assert SECRET not in response.reason
     assert SECRET in caplog.text  # the plant's own log has it
+
+
+def greeted(node, task=None, run_config=None):
+    """What a node answers to a greeting, as Flower carries it."""
+    request = Request("greeting", __version__, (task or Task()).to_json())
+    context = SimpleNamespace(node_config=node, run_config=run_config or {}, node_id=1)
+    TaskIdentity.task_id = TaskIdentity.run_id = TaskIdentity.node_id = 1
+    reply = client_app.train(Message(request_to_records(request), 1, "train"), context)
+    return response_from_records(reply.content)
+
+
+GOOD = b"x,label\n1,a\n2,b\n"
+
+
+@pytest.mark.parametrize(
+    ("data", "contract", "words"),
+    [
+        (None, None, "data: must be a file that the node can read; No such file or directory"),
+        ("folder", None, "data: must be a file that the node can read; "),
+        (b"x,label\n\xff,a\n", None, "must be a CSV in UTF-8; its table: byte 8 is none"),
+        (b"x,label\n", None, "must have a header line and a row; its table has less"),
+        (b"x,label\n1,a,3\n", None, "its table: row 0 has 3"),
+        (b"x,x,label\n1,2,a\n", None, "columns must have different names; its table: 0 and 1"),
+        (b"x,y\n1,a\n", None, "must have the label column 'label'"),
+        (b"x,label\ntext,a\n", None, "column 'x': must be a finite number"),
+        (GOOD, "missing", "contract: must be a file that the node can read; No such file"),
+        (GOOD, b"{}", "CorruptDataError; the log of this client's node has the rest"),
+        (GOOD, CONTRACT.to_json().encode(), "column 'pressure': must be there once"),
+    ],
+)
+def test_reasons_hold_no_path_and_the_plants_own_log_does(data, contract, words, tmp_path, caplog):
+    path = tmp_path / "customer-4711.csv"
+    if data == "folder":
+        path.mkdir()
+    elif data is not None:
+        path.write_bytes(data)
+    node = {"client-id": "a", "data": str(path)}
+    if contract is not None:
+        node["contract"] = str(tmp_path / "contract-4711.json")
+    if isinstance(contract, bytes):
+        Path(node["contract"]).write_bytes(contract)
+    response = greeted(node)
+    assert response.kind == "error"
+    assert words in response.reason
+    assert "4711" not in response.reason
+    assert str(tmp_path) not in response.reason
+    if "CorruptDataError" not in words:
+        assert "4711" in caplog.text
+
+
+def test_a_plants_own_terminal_names_the_file(tmp_path):
+    node = {"client-id": "a", "data": str(tmp_path / "nowhere.csv")}
+    folder = ClientFolder(tmp_path, "server:1", 2, node)
+    with pytest.raises(FDRSVMError, match=r"No such file or directory \(.*nowhere\.csv\)$"):
+        check_plant(folder)
+    (tmp_path / "nowhere.csv").write_text("x,label\ntext,a\n")
+    with pytest.raises(FDRSVMError, match=r"(?s)must be a finite number.*nowhere\.csv\)$"):
+        check_plant(folder)
+
+
+def test_whatever_goes_wrong_flower_does_not_send_its_words(tmp_path, monkeypatch, caplog):
+    def broken(*_):
+        raise PermissionError(13, "Permission denied", f"/secret/{SECRET}")
+
+    monkeypatch.setattr(client_app, "plant_from_config", broken)
+    response = greeted({"client-id": "a", "data": "a.csv"})
+    assert response.reason.startswith("PermissionError (Permission denied); the log of")
+    assert SECRET not in response.reason
+    assert SECRET in caplog.text
+
+
+def test_a_state_folder_that_cannot_be_made_is_told_without_its_path(tmp_path, caplog):
+    (tmp_path / "state").write_text("a file")
+    own = plant("a", write_csv(tmp_path / "a.csv", *plant_rows(0)), state=str(tmp_path / "state"))
+    payload = encode(Broadcast("run", 1, "a", describe(Bundle()), {}))
+    response = respond(Request("round", __version__, Task().to_json(), payload), own)
+    assert response.reason.startswith("NotADirectoryError (Not a directory); the log of")
+    assert str(tmp_path / "state") in caplog.text
 
 
 def test_memory_survives_in_its_file(tmp_path):

@@ -1,5 +1,6 @@
 """Folders, keys, settings, commands and processes, without Flower's processes."""
 
+import contextlib
 import os
 import signal
 import ssl
@@ -7,8 +8,11 @@ import stat
 import subprocess
 import sys
 import threading
+import time
 import tomllib
 from dataclasses import replace
+from datetime import datetime, timedelta
+from email.utils import formatdate
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 from types import SimpleNamespace
@@ -16,11 +20,11 @@ from unittest import mock
 
 import pytest
 
-from fdrsvm import FDRSVMError, InvalidInputError
+from fdrsvm import FDRSVMError, Feature, FeatureContract, InvalidInputError
 from fdrsvm.cli import main
 from fdrsvm.federated.audit import AuditLog, read_audit
-from fdrsvm.federation import engine, processes, runs
-from fdrsvm.federation.app_folder import toml_value
+from fdrsvm.federation import engine, keys, processes, runs
+from fdrsvm.federation.app_folder import app_config, toml_value
 from fdrsvm.federation.engine import (
     check_server,
     environment,
@@ -28,6 +32,7 @@ from fdrsvm.federation.engine import (
     supernode_arguments,
 )
 from fdrsvm.federation.founding import init
+from fdrsvm.federation.interruption import Interrupted
 from fdrsvm.federation.layout import ClientFolder, ServerFolder
 from fdrsvm.federation.processes import Started, read_list, start, stop, write_list
 from fdrsvm.federation.server_side import read_settings
@@ -254,6 +259,105 @@ class Healthy(BaseHTTPRequestHandler):
         self.end_headers()
 
 
+@contextlib.contextmanager
+def answering(server, date=None):
+    """A server with this federation's certificate, and a clock that may be wrong; its port."""
+
+    class Dated(Healthy):
+        def date_time_string(self, timestamp=None):
+            return super().date_time_string(timestamp) if date is None else date
+
+    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    context.load_cert_chain(server.path / "server.pem", server.path / "server.key")
+    with HTTPServer(("127.0.0.1", 0), Dated) as service:
+        service.socket = context.wrap_socket(service.socket, server_side=True)
+        thread = threading.Thread(target=service.handle_request)
+        thread.start()
+        yield service.server_port
+        thread.join()
+
+
+def at(seconds):
+    return formatdate(time.time() + seconds, usegmt=True)
+
+
+@pytest.mark.parametrize(
+    ("date", "words"),
+    [
+        (None, None),
+        ("nonsense", None),  # a server that does not tell is not judged
+        (-2.0, None),
+        (290.0, None),
+        (-600.0, r"clock is (599|600|601) s ahead of that of the server .* set the clock"),
+        (-8.0, r"clock is (7|8|9) s ahead of that of the server"),
+        (600.0, r"clock is (599|600|601) s behind that of the server .* set the clock"),
+    ],
+)
+def test_a_plant_compares_its_clock_with_the_servers(date, words, folder):
+    date = at(date) if isinstance(date, float) else date
+    client = ClientFolder.read(folder / "plants" / "plant-0")
+    with answering(ServerFolder.read(folder / "server"), date) as port:
+        near = replace(client, server=f"127.0.0.1:{port}")
+        if words is None:
+            assert check_server(near, timeout=30.0) is None
+        else:
+            with pytest.raises(FDRSVMError, match=words):
+                check_server(near, timeout=30.0)
+
+
+@pytest.mark.parametrize(
+    ("days", "words"),
+    [
+        (None, r"is not the one that ca\.crt is for .* ask its operator"),
+        (-1, r"is not valid at .* this machine's time .*expired.* set the clock of this machine"),
+        (1, r"is not valid at .* this machine's time .*not yet valid.* set the clock"),
+    ],
+)
+def test_a_certificate_that_does_not_hold_is_refused(days, words, folder, tmp_path, monkeypatch):
+    """Of another authority, or made by one whose clock is years away."""
+    if days is None:
+        init(tmp_path / "other", {"a": None}, address="127.0.0.1")
+    else:
+
+        class Elsewhen(datetime):
+            @classmethod
+            def now(cls, tz=None):
+                return datetime.now(tz) + timedelta(days=days * 800)
+
+        monkeypatch.setattr(keys, "datetime", Elsewhen)
+        init(tmp_path / "other", {"a": None}, address="127.0.0.1")
+    client = ClientFolder.read(tmp_path / "other" / "plants" / "a")
+    server = ServerFolder.read((folder if days is None else tmp_path / "other") / "server")
+    with (
+        answering(server) as port,
+        pytest.raises(FDRSVMError, match=words),
+    ):
+        check_server(replace(client, server=f"127.0.0.1:{port}"), timeout=30.0)
+
+
+def test_clocks_are_held_to_what_flower_allows():
+    from flwr.common.constant import SYSTEM_TIME_TOLERANCE, TIMESTAMP_TOLERANCE
+
+    precision = 1.0
+    assert SYSTEM_TIME_TOLERANCE - precision == engine._AHEAD
+    assert TIMESTAMP_TOLERANCE + SYSTEM_TIME_TOLERANCE - precision == engine._BEHIND
+
+
+def test_a_contract_is_the_servers_too_and_its_limits_are_the_runs(tmp_path):
+    contract = FeatureContract((Feature("a", low=-2.0, high=1.0),), ("x", "y"))
+    (tmp_path / "c.json").write_text(contract.to_json())
+    init(tmp_path / "fed", {"a": None}, contract=tmp_path / "c.json")
+    server = ServerFolder.read(tmp_path / "fed" / "server")
+    settings = RunSettings.from_config(app_config(server.app))
+    assert settings.task().feature_limit == (2.0,)
+    assert settings.read_contract().fingerprint == contract.fingerprint
+    (tmp_path / "open.json").write_text(FeatureContract((Feature("a"),), ("x", "y")).to_json())
+    init(tmp_path / "open", {"a": None}, contract=tmp_path / "open.json")
+    open_ended = RunSettings.from_config(app_config(tmp_path / "open" / "server" / "app"))
+    assert open_ended.feature_limit == 0.0
+    assert open_ended.read_contract() is not None
+
+
 def test_a_folder_with_something_in_it_is_refused(folder):
     with pytest.raises(InvalidInputError, match="must be new or empty"):
         init(folder, {"a": None})
@@ -274,6 +378,9 @@ def test_a_folder_with_something_in_it_is_refused(folder):
         ({"resume": 1}, "resume: must be of type bool"),
         ({"colour": "red"}, "see 'colour'"),
         ({"client-weights": "mine"}, "client-weights"),
+        ({"leave-out-after": -1}, "leave-out-after"),
+        ({"leave-out-after": 2.0}, "leave-out-after: must be of type int"),
+        ({"feature-limit": True}, "feature-limit: must be of type float"),
     ],
 )
 def test_wrong_settings_are_refused_by_name(change, rule):
@@ -390,6 +497,61 @@ def test_processes_are_ended_with_all_that_they_started(tmp_path, monkeypatch):
     finally:
         if child.is_alive:
             os.kill(pid, signal.SIGKILL)
+
+
+RAISING = """
+import os, signal, sys
+from fdrsvm.federation.interruption import Interrupted, signals_raised, uninterrupted
+number = int(sys.argv[1])
+told = []
+try:
+    with signals_raised():
+        try:
+            with uninterrupted():
+                os.kill(os.getpid(), number)
+                told.append("the block ended")
+            told.append("never")
+        finally:
+            os.kill(os.getpid(), signal.SIGTERM)  # a second one, while all is ended
+            with uninterrupted():
+                os.kill(os.getpid(), number)
+                told.append("so did this")
+except Interrupted as error:
+    told.append(f"{error} {error.number == number}")
+assert signal.getsignal(signal.SIGTERM) == signal.SIG_DFL
+print("; ".join(told))
+"""
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
+def test_a_signal_is_raised_once_and_never_within_a_block(number):
+    command = [sys.executable, "-c", RAISING, str(int(number))]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert done.stdout == f"the block ended; so did this; {number.name} True\n"
+
+
+def test_a_signal_that_is_ignored_stays_so():
+    code = """
+import os, signal
+from fdrsvm.federation.interruption import signals_raised
+signal.signal(signal.SIGHUP, signal.SIG_IGN)
+with signals_raised():
+    os.kill(os.getpid(), signal.SIGHUP)
+print("went on")
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "went on\n"
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt, Interrupted(signal.SIGTERM)])
+def test_a_run_that_is_interrupted_is_stopped(error, folder, tmp_path, flower, monkeypatch):
+    told = []
+    monkeypatch.setattr(runs, "start_run", lambda *_: "7")
+    monkeypatch.setattr(runs, "follow", mock.Mock(side_effect=error))
+    with pytest.raises(KeyboardInterrupt):
+        runs.run(ServerFolder.read(folder / "server"), tmp_path / "run", {}, tell=told.append)
+    assert flower.stopped == ["7"]
+    assert "resume" in told[-1]
 
 
 def test_a_pid_that_now_belongs_to_another_process_is_left_alone():

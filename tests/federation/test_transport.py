@@ -1,7 +1,9 @@
 """Messages over Flower's grid: the same bits as in one process, and every wait ends."""
 
+import contextlib
 import json
 import math
+import resource
 import shutil
 import time
 from dataclasses import replace
@@ -16,11 +18,16 @@ from fdrsvm import (
     ClientError,
     CorruptDataError,
     FDRSVMError,
+    Feature,
+    FeatureContract,
     FedSVC,
     InvalidInputError,
     QuorumError,
     __version__,
 )
+from fdrsvm.cli import main
+from fdrsvm.cli.commands import setting
+from fdrsvm.federated.audit import read_audit
 from fdrsvm.federated.checkpoint import CheckpointFolder
 from fdrsvm.federated.joining import (
     Introduction,
@@ -42,10 +49,11 @@ from fdrsvm.federation.app_folder import write_app_folder
 from fdrsvm.federation.client_side import introduce, respond
 from fdrsvm.federation.plant_data import read_plant
 from fdrsvm.federation.server_side import train
-from fdrsvm.federation.settings import RunSettings
+from fdrsvm.federation.settings import RunSettings, contract_config
 from tests.federation.cases import (
     APP_CRASHED,
     APP_RAISED,
+    LABELS,
     NO_APP,
     Grid,
     fingerprint,
@@ -576,8 +584,10 @@ def test_a_client_whose_columns_differ_is_named(change, reason, files, tmp_path)
 
 def test_a_data_file_that_went_missing_is_named(files, tmp_path):
     files["plant-1"].unlink()
-    with pytest.raises(ClientError, match=r"'plant-1'.*data: must be a file.*plant-1.csv"):
+    words = r"'plant-1'.*data: must be a file that the node can read; No such file or directory$"
+    with pytest.raises(ClientError, match=words) as caught:
         run(Grid(nodes_of(files, tmp_path)), tmp_path)
+    assert str(tmp_path / "data") not in str(caught.value)
 
 
 def test_data_that_change_during_a_run_are_a_fault(files, tmp_path):
@@ -632,7 +642,8 @@ def test_a_plant_beyond_the_agreed_limit_does_not_join_and_tells_no_value(files,
     with pytest.raises(ClientError, match="agreed feature-limit 1 in size") as caught:
         run(Grid(nodes_of(files, tmp_path)), tmp_path, **{"feature-limit": 1.0})
     assert caught.value.client_id == "plant-1"
-    assert "1 of 4 rows do, the first is row 2" in str(caught.value)
+    assert "column 'sensor 1' may not exceed" in str(caught.value)
+    assert "1 of 4 rows break that, the first is row 2" in str(caught.value)
     assert "7.3" not in str(caught.value)
 
 
@@ -709,3 +720,236 @@ def test_a_replayed_or_oversized_or_torn_update_is_one_plants_fault(
     (fault,) = result.history[2].faults
     assert fault.startswith("plant-1: ")
     assert reason in fault
+
+
+# --- limits of the contract ---
+
+SENSORS = FeatureContract(
+    features=(
+        Feature("sensor 0", low=0.0, high=1.0),
+        Feature("sensor 1", low=-4.0, high=3.0),
+        Feature("sensor 2", low=0.0, high=25.0),
+    ),
+    labels=LABELS,
+)
+
+
+@pytest.fixture
+def contract(tmp_path):
+    path = tmp_path / "contract.json"
+    path.write_text(SENSORS.to_json())
+    return str(path)
+
+
+def test_limits_of_the_contract_are_one_per_feature_for_plants_and_server(contract):
+    settings = RunSettings.from_config({"feature-limit": "contract", "contract": contract})
+    assert settings.task().feature_limit == (1.0, 4.0, 25.0)  # max(|low|, |high|)
+    assert settings.limits(3).features.tolist() == [1.0, 4.0, 25.0]
+    assert Task.from_json(settings.task().to_json()) == settings.task()
+    box = RunSettings(support="contract", contract=contract)
+    assert box.task().feature_limit == (1.0, 4.0, 25.0)
+    both = RunSettings(support="contract", contract=contract, feature_limit=3.0)
+    assert both.task().feature_limit == (1.0, 3.0, 3.0)
+    baseline = RunSettings(algorithm="fedavg", feature_limit="contract", contract=contract)
+    assert baseline.task().feature_limit == (1.0, 4.0, 25.0)
+    unused = RunSettings(contract=contract)
+    assert unused.task().feature_limit == 0.0
+
+
+def test_limits_may_be_numbers_with_commas(contract):
+    for text in ("0.5, 2,3", "[0.5, 2.0, 3]"):
+        assert RunSettings(feature_limit=text).task().feature_limit == (0.5, 2.0, 3.0)
+    settings = RunSettings.from_config(dict([setting("feature-limit=[0.5, 2, 3]")]))
+    assert settings.task().feature_limit == (0.5, 2.0, 3.0)
+    boxed = RunSettings(feature_limit="0.5,2,3", support="unit-box")
+    assert boxed.task().feature_limit == (0.5, 1.0, 1.0)
+    with pytest.raises(InvalidInputError, match="2 and 3"):
+        RunSettings(feature_limit="1,2", support="contract", contract=contract).task()
+    for wrong in ("many", "1,-2", "1,,2", "inf,1", ""):
+        with pytest.raises(InvalidInputError, match="feature-limit: must be a number"):
+            RunSettings.from_config({"feature-limit": wrong})
+
+
+@pytest.mark.parametrize(
+    ("config", "rule"),
+    [
+        ({"support": "contract"}, "since support is its limits; none is named"),
+        ({"feature-limit": "contract"}, "since feature-limit is its limits; none is named"),
+        ({"feature-limit": "contract", "contract": "nowhere"}, "must be a file that can be read"),
+    ],
+)
+def test_limits_of_a_contract_that_the_server_has_not_are_refused(config, rule, tmp_path):
+    with pytest.raises(InvalidInputError, match=rule):
+        runs.run(server(tmp_path), tmp_path / "run", config, tell=print)
+
+
+def test_a_contract_without_all_limits_has_none_to_give(tmp_path):
+    open_ended = FeatureContract((Feature("a", low=0.0), Feature("b")), LABELS)
+    path = tmp_path / "contract.json"
+    path.write_text(open_ended.to_json())
+    with pytest.raises(InvalidInputError, match="'a' lacks one"):
+        RunSettings(feature_limit="contract", contract=str(path)).task()
+    assert contract_config(path) == {"contract": str(path)}
+
+
+@pytest.mark.parametrize("algorithm", ["bundle", "subgradient"])
+def test_a_run_within_the_contract_has_the_bits_of_one_without(
+    algorithm, files, tmp_path, contract, recwarn
+):
+    config = {"contract": contract, "feature-limit": "contract", "algorithm": algorithm}
+    nodes = nodes_of(files, tmp_path, contract=contract)
+    run(Grid(nodes), tmp_path, **config, **{"max-rounds": 12})
+    model = FDRSVC.load(tmp_path / "run" / "model.safetensors")
+    there = in_process(files, algorithm=algorithm, max_rounds=12)
+    assert fingerprint(model) == fingerprint(there)
+    record = json.loads((tmp_path / "run" / "run.json").read_text())
+    assert json.loads(record["task"])["feature_limit"] == [1.0, 4.0, 25.0]
+    recwarn.clear()
+
+
+def test_a_limit_holds_for_its_own_feature(files, tmp_path):
+    X, y = np.full((4, 3), 0.5), ["healthy", "worn", "healthy", "worn"]
+    X[3] = [0.5, 3.5, 20.0]
+    write_csv(files["plant-1"], X, y)
+    nodes = nodes_of(files, tmp_path)
+    run(Grid(nodes), tmp_path, tol=0.1, **{"feature-limit": "1,4,25"})
+    with pytest.raises(ClientError, match=r"column 'sensor 1' may not exceed .* 3 in size"):
+        run(Grid(nodes), tmp_path, output="narrow", **{"feature-limit": "1,3,25"})
+    with pytest.raises(ClientError, match="one for each of the plant's 3 features"):
+        run(Grid(nodes), tmp_path, output="short", **{"feature-limit": "1,3"})
+
+
+def test_plants_must_have_the_servers_contract(files, tmp_path, contract):
+    config = {"contract": contract, "feature-limit": "contract"}
+    with pytest.raises(ClientError, match=r"'plant-0'.*its data contract is missing"):
+        run(Grid(nodes_of(files, tmp_path)), tmp_path, **config)
+    other = tmp_path / "other.json"
+    other.write_text(SENSORS.to_json().replace("25.0", "26.0"))
+    nodes = nodes_of(files, tmp_path, contract=str(other))
+    with pytest.raises(ClientError, match=r"'plant-0'.*its data contract is not the server's"):
+        run(Grid(nodes), tmp_path, output="other", **config)
+
+
+# --- what clients say of themselves ---
+
+
+@pytest.mark.parametrize(
+    ("change", "words", "config"),
+    [
+        ({"floor": 1e6}, "its floor is 1000000.0; from its radius .* follows 0.0025", {}),
+        ({"floor": 0.0}, "its floor is 0.0; .* follows 0.0025", {}),
+        ({"floor": 0.0025}, "its floor is 0.0025; .* follows 0.0$", {"support": "unit-box"}),
+        ({"epsilon": 0.5, "floor": 0.5}, "its radius 0.5 exceeds 0.0025", {}),
+        ({"epsilon": 0.5, "floor": 0.5}, "its radius 0.5 exceeds 0.01", {"epsilon": 0.01}),
+        (
+            {"epsilon": 0.5, "floor": 0.5},
+            "its radius 0.5 exceeds 0.01",
+            {"algorithm": "fedavg", "penalty": 0.01},
+        ),
+        ({"norm": "l2"}, "its norm is l2, the run's linf", {}),
+        ({"fit_intercept": False}, "fit-intercept is False there and True in the run", {}),
+        ({"n_samples": 41}, "41 samples in 40 rows", {}),
+        ({"n_samples": 39}, "39 samples in 40 rows", {"algorithm": "fedavg"}),
+    ],
+)
+def test_a_profile_that_does_not_follow_from_the_task_is_refused_by_name(
+    change, words, config, files, tmp_path
+):
+    nodes = nodes_of(files, tmp_path)
+    honest = nodes[101]
+
+    def liar(request):
+        response = respond(request, honest)
+        if request.kind != "greeting":
+            return response
+        told = decode_introduction(response.payload)
+        changed = replace(told, profile=replace(told.profile, **change))
+        return replace(response, payload=encode_introduction(changed))
+
+    with pytest.raises(ClientError, match=words) as caught:
+        run(Grid({**nodes, 101: liar}), tmp_path, **config)
+    assert caught.value.client_id == "plant-1"
+    assert events(tmp_path)[-1]["event"] == "failed"
+
+
+# --- full disks ---
+
+
+@contextlib.contextmanager
+def files_of_at_most(n_bytes):
+    """Longer ones cannot be written, as on a full disk."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (n_bytes, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+
+
+def test_a_plant_that_cannot_write_says_so_without_its_path(files, tmp_path, caplog):
+    nodes = nodes_of(files, tmp_path)
+    honest, calls = nodes[101], iter(range(100))
+
+    def full(request):
+        if request.kind == "greeting" or next(calls) < 2:
+            return respond(request, honest)
+        with files_of_at_most(64):
+            return respond(request, honest)
+
+    words = r"'plant-1', round 3: memory: must be written .*; File too large; make room there"
+    with pytest.raises(ClientError, match=words) as caught:
+        run(Grid({**nodes, 101: full}), tmp_path)
+    assert str(tmp_path) not in str(caught.value)
+    assert str(honest.memory_folder) in caplog.text
+    result = run(Grid(nodes), tmp_path, resume=True)  # with room again
+    assert result.gap <= 1e-4
+
+
+def test_a_server_that_cannot_write_ends_the_run_with_the_reason(files, tmp_path):
+    with contextlib.ExitStack() as stack:
+
+        def trouble(node, request):
+            if len(grid.pushed) == 12:  # in round 3
+                stack.enter_context(files_of_at_most(4096))
+
+        grid = Grid(nodes_of(files, tmp_path), trouble)
+        with pytest.raises(OSError, match="File too large"):
+            run(grid, tmp_path)
+    assert "failed" not in [one["event"] for one in read_audit(tmp_path / "run" / "audit.jsonl")]
+    words = "the server cannot write .*: File too large; make room there, then .* resume"
+    with pytest.raises(FDRSVMError, match=words):  # what the command says
+        runs.follow(None, "1", tmp_path / "run", 0, None, lambda line: None)
+    result = run(Grid(grid.nodes), tmp_path, resume=True)
+    assert result.gap <= 1e-4
+    assert not (tmp_path / "run" / "failure.txt").exists()
+
+
+def test_a_disk_that_is_full_at_the_start_is_told_before_anything_is_started(tmp_path, monkeypatch):
+    monkeypatch.setattr(runs, "start_run", lambda *_: pytest.fail("it must not start"))
+    made = server(tmp_path)
+    with files_of_at_most(64), pytest.raises(OSError, match="File too large") as caught:
+        runs.run(made, tmp_path / "run", {}, tell=print)
+    assert caught.value.filename == str(tmp_path / "run" / "failure.txt")
+
+
+# --- exit codes ---
+
+
+@pytest.mark.parametrize(("rounds", "code"), [(2, 3), (100, 0)])
+def test_a_gap_above_tol_has_the_exit_code_of_fit(
+    rounds, code, files, tmp_path, monkeypatch, capsys
+):
+    """The run over Flower is this one: its audit log is what the command follows."""
+
+    def start(server, config):
+        run(Grid(nodes_of(files, tmp_path)), tmp_path, output="out", **{"max-rounds": rounds})
+        return "1"
+
+    monkeypatch.setattr(runs, "start_run", start)
+    write_app_folder(tmp_path / "fed" / "app", RunSettings().to_config())
+    (tmp_path / "fed" / "server.toml").write_text('host = ""\nport = 1\naddress = ""\n')
+    command = ["federation", "run", str(tmp_path / "fed"), "--output", str(tmp_path / "out")]
+    assert main(command) == code
+    said = capsys.readouterr()
+    assert "certified gap" in said.out
+    assert ("above tol = 0.0001; allow more rounds or a larger tol" in said.err) == (code == 3)

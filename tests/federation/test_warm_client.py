@@ -115,7 +115,7 @@ import subprocess, sys
 from pathlib import Path
 from fdrsvm.flower_app import warm_client
 
-def keep_running(arguments, variables, listener):
+def keep_running(arguments, variables, listener, find_reason):
     print(variables["PATH"], variables[warm_client.SOCKET], flush=True)
     node = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
     return warm_client._Nursery(listener, node).run()
@@ -147,3 +147,40 @@ def test_a_guard_that_breaks_leaves_nothing_open_for_the_next_message(tmp_path):
         _, errors = client.communicate(timeout=60)
     assert errors.count("this release of Flower has changed") == 2
     assert (tmp_path / "bin" / "flwr-clientapp").exists()
+
+
+ENDS = """
+import sys
+from pathlib import Path
+from fdrsvm.errors import FDRSVMError
+from fdrsvm.flower_app import warm_client
+
+def find_reason():
+    if sys.argv[2]:
+        raise FDRSVMError(sys.argv[2])
+
+warm_client._load = lambda: None
+warm_client._PAUSE = warm_client._GIVE_UP = 0.0
+if sys.argv[3] == "late":
+    warm_client._LONG = 0.0
+try:  # a SuperNode that says its version, and ends with code 0
+    warm_client.run_warm(["--version"], Path(sys.argv[1]), poll=1.0, find_reason=find_reason)
+except FDRSVMError as error:
+    sys.exit(f"fdrsvm: {error}")
+"""
+
+
+@pytest.mark.parametrize(
+    ("reason", "when", "words"),
+    [
+        ("its clock is wrong", "early", "fdrsvm: its clock is wrong"),
+        ("", "early", "fdrsvm: the server has not let this node in"),
+        ("", "late", "fdrsvm: this plant's node ended by itself after"),
+    ],
+)
+def test_a_node_that_ends_by_itself_ends_the_client_with_a_reason(reason, when, words, tmp_path):
+    command = [sys.executable, "-c", ENDS, str(tmp_path), reason, when]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300)
+    assert done.returncode == 1
+    assert words in done.stderr
+    assert "Flower version" in done.stdout

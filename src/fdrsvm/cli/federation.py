@@ -10,9 +10,10 @@ from typing import Any, TypeVar
 import click
 
 from fdrsvm.cli.commands import PATH, Command, Group, missing_extra, setting
-from fdrsvm.cli.console import say
+from fdrsvm.cli.console import say, warn
 from fdrsvm.errors import FDRSVMError, InvalidInputError
 
+_ABOVE_TOL, _ENDED_BY = 3, 128
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 
 
@@ -72,8 +73,11 @@ def up(folder: Path, timeout: float) -> int:
     """Start server and plants on this machine."""
     from fdrsvm.federation.trial import up as start
 
-    start(folder, timeout=timeout, tell=say)
-    return 0
+    def bring_up() -> int:
+        start(folder, timeout=timeout, tell=say)
+        return 0
+
+    return _until_signal(bring_up)
 
 
 @federation.command(epilog="example: fdrsvm federation status fed")
@@ -129,14 +133,20 @@ def _run_options(function: _Function) -> _Function:
 @federation.command(epilog="example: fdrsvm federation run fed --output run-1 --set tol=1e-5")
 @_run_options
 def run(folder: Path, output: Path, settings: Sequence[str], timeout: float | None) -> int:
-    """Train, on the server's machine."""
+    """Train, on the server's machine.
+
+    The exit code is 3 if the certified gap is above tol.
+    """
     return _run(folder, output, settings, timeout, resume=False)
 
 
 @federation.command(epilog="example: fdrsvm federation resume fed --output run-1")
 @_run_options
 def resume(folder: Path, output: Path, settings: Sequence[str], timeout: float | None) -> int:
-    """Go on from the last checkpoint of a run."""
+    """Go on from the last checkpoint of a run.
+
+    The exit code is 3 if the certified gap is above tol.
+    """
     return _run(folder, output, settings, timeout, resume=True)
 
 
@@ -145,12 +155,16 @@ def resume(folder: Path, output: Path, settings: Sequence[str], timeout: float |
 def simulate(folder: Path, output: Path, settings: Sequence[str], timeout: float | None) -> int:
     """Train with simulated plants, a CSV each.
 
-    The folder is that of the CSV files; no `init` is needed.
+    The folder is that of the CSV files; no `init` is needed. The exit code is 3 if the certified
+    gap is above tol.
     """
     from fdrsvm.federation.simulation import simulate as simulated
 
-    end = simulated(folder, output, dict(map(setting, settings)), timeout=timeout, tell=say)
-    return _say_end(end, output)
+    def train() -> int:
+        given = dict(map(setting, settings))
+        return _say_end(simulated(folder, output, given, timeout=timeout, tell=say), output)
+
+    return _until_signal(train)
 
 
 def _run(
@@ -161,8 +175,24 @@ def _run(
 
     server = ServerFolder.read(folder / "server" if (folder / "server").is_dir() else folder)
     given = dict(map(setting, settings))
-    end = train(server, output, given, resume=resume, timeout=timeout, tell=say)
-    return _say_end(end, output)
+
+    def follow() -> int:
+        end = train(server, output, given, resume=resume, timeout=timeout, tell=say)
+        return _say_end(end, output)
+
+    return _until_signal(follow)
+
+
+def _until_signal(command: Callable[[], int]) -> int:
+    """Its exit code; that of shells if a signal ends it, after all that it started has ended."""
+    from fdrsvm.federation.interruption import Interrupted, signals_raised
+
+    try:
+        with signals_raised():
+            return command()
+    except Interrupted as signal:
+        warn(f"ended by {signal}, with all that this command started")
+        return _ENDED_BY + signal.number
 
 
 def _say_end(end: Mapping[str, Any], output: Path) -> int:
@@ -171,7 +201,9 @@ def _say_end(end: Mapping[str, Any], output: Path) -> int:
         f"certified gap {end['gap']:.1e}"
     )
     say(f"Model: {output / 'model.safetensors'}")
-    return 0
+    for text in end.get("warnings", ()):
+        warn(text)
+    return _ABOVE_TOL if end.get("warnings") else 0
 
 
 @click.command(cls=Command, epilog="example: fdrsvm server fed/server --open-control")
@@ -223,7 +255,13 @@ def client(folder: Path, poll: float) -> int:
     waiting = check_server(plant)
     if waiting:
         say(waiting)
-    return run_warm(supernode_arguments(plant), plant.flower_home, poll=poll)
+
+    def find_reason() -> None:
+        """Why the server does not let the plant in, if it can be told from here: it is raised."""
+        check_server(plant)
+
+    arguments = supernode_arguments(plant)
+    return run_warm(arguments, plant.flower_home, poll=poll, find_reason=find_reason)
 
 
 def _no_flower(error: ModuleNotFoundError) -> FDRSVMError:

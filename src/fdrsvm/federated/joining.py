@@ -36,7 +36,19 @@ _LARGEST_LABEL = 2**63 - 1
 
 
 class TellableError(InvalidInputError):
-    """An error of a client whose words may leave it: they hold no value of its data."""
+    """An error of a client whose words may leave it: they hold no value of its data, and no path.
+
+    ``at_plant`` is for the plant's own terminal and log, such as the path of a file.
+    """
+
+    def __init__(self, argument: str, rule: str, found: str, *, at_plant: str = "") -> None:
+        super().__init__(argument, rule, found)
+        self.at_plant = at_plant
+
+    @property
+    def in_full(self) -> str:
+        """For the plant itself: nothing of it may leave."""
+        return f"{self} ({self.at_plant})" if self.at_plant else str(self)
 
 
 @dataclass(frozen=True)
@@ -44,17 +56,17 @@ class Task:
     """What every client solves, as the server says it; each knows its own data.
 
     ``epsilon`` is a radius or "auto", ``support`` one of "none", "unit-box" and "contract" (the
-    limits of the data contract). No feature may exceed ``feature_limit`` in size; 0 is no limit.
-    ``blur`` rows count by a fraction in cuts; ``resolution`` is the grid of risks and of constants
-    of cuts, 0 for exact ones. ``merge`` makes equal rows one. ``classes`` are those of all clients,
-    sorted; empty as long as the server does not know them.
+    limits of the data contract). No feature may exceed ``feature_limit`` in size, one number for
+    all or one per feature; 0 is no limit. ``blur`` rows count by a fraction in cuts; ``resolution``
+    is the grid of risks and of constants of cuts, 0 for exact ones. ``merge`` makes equal rows one.
+    ``classes`` are those of all clients, sorted; empty as long as the server does not know them.
     """
 
     epsilon: float | str = "auto"
     kappa: float | str = 1.0
     norm: str = "linf"
     support: str = "none"
-    feature_limit: float = 0.0
+    feature_limit: float | tuple[float, ...] = 0.0
     worst_case: str = "exact"
     loss: str = "hinge"
     fit_intercept: bool = True
@@ -75,6 +87,9 @@ class Task:
             known = {entry.name for entry in fields(cls)}
             if set(content) != known:
                 raise ValueError(f"see {sorted(set(content) ^ known)}")
+            limit = content["feature_limit"]
+            if isinstance(limit, list):
+                content["feature_limit"] = tuple(limit)
             task = cls(**{**content, "classes": tuple(content["classes"])})
             _check_task(task)
             return task
@@ -87,10 +102,11 @@ def _check_task(task: Task) -> None:
     rules = {
         "epsilon": task.epsilon == "auto" or _is_number(task.epsilon),
         "kappa": task.kappa == "inf" or _is_number(task.kappa),
-        "feature_limit": _is_number(task.feature_limit),
+        "feature_limit": all(map(_is_number, _each(task.feature_limit))),
         "fit_intercept": type(task.fit_intercept) is bool,
         "merge": type(task.merge) is bool,
         "blur": type(task.blur) is int and 0 <= task.blur <= LARGEST_COUNT,
+        "resolution": _is_number(task.resolution),
         "classes": all(map(_is_label, task.classes)),
         **{
             name: type(getattr(task, name)) is str
@@ -102,6 +118,11 @@ def _check_task(task: Task) -> None:
         raise ValueError(
             f"see {wrong}; counts go up to {LARGEST_COUNT}, numbers up to {_LARGEST_NUMBER:g}"
         )
+
+
+def _each(value: object) -> tuple[object, ...]:
+    """The entries of one number per feature, or the one for all."""
+    return value if isinstance(value, tuple) else (value,)
 
 
 def _is_number(value: object) -> bool:
@@ -204,7 +225,7 @@ def _check_introduction(introduction: Introduction, header: Mapping[str, Any]) -
     holds = (
         set(header) == {entry.name for entry in fields(Introduction)}
         and type(introduction.n_rows) is int
-        and profile.n_samples <= introduction.n_rows <= LARGEST_COUNT
+        and 1 <= introduction.n_rows <= LARGEST_COUNT
         and len(introduction.labels) >= 1
         and all(map(_is_label, introduction.labels))
         and all(type(name) is str and name for name in introduction.feature_names)

@@ -13,11 +13,11 @@ from typing import Any
 import numpy as np
 
 from fdrsvm import __version__
-from fdrsvm.errors import CorruptDataError
+from fdrsvm.errors import CorruptDataError, InvalidInputError
 from fdrsvm.estimators._equal_rows import merge_equal_rows
 from fdrsvm.estimators.contract import ContractError
 from fdrsvm.federated.algorithms import OneVsRestProblem, from_description
-from fdrsvm.federated.client import answer
+from fdrsvm.federated.client import Memory, answer
 from fdrsvm.federated.joining import (
     Introduction,
     Request,
@@ -32,7 +32,8 @@ from fdrsvm.federated.problem import make_client
 from fdrsvm.federated.secure.step import SecureStep
 from fdrsvm.federation.memory_file import MemoryFile
 from fdrsvm.federation.plant import Plant
-from fdrsvm.federation.plant_data import PlantRows, read_plant
+from fdrsvm.federation.plant_data import PlantRows, read_plant, words_without_path
+from fdrsvm.maths.arrays import Array
 from fdrsvm.texts import package_log
 
 _LOG = package_log()
@@ -42,13 +43,16 @@ _AUTO = 10.0  # beta in [practical]: the paper's 1 / (beta N)
 def respond(request: Request, plant: Plant) -> Response:
     """The answer to a request; an error becomes a response that says why.
 
-    Words go to the server where they are known to hold no values. Of any other error only the kind
-    does, and the rest stays in the client's log.
+    Words go to the server where they are known to hold no value and no path. Of any other error
+    only the kind does, and the rest stays in the client's log.
     """
     try:
         return _respond(request, plant)
-    except (TellableError, ContractError) as error:  # all contract errors are of read_plant
-        _LOG.error("client %r: %s", plant.client_id, error)
+    except TellableError as error:
+        _LOG.error("client %r: %s", plant.client_id, error.in_full)
+        return Response("error", plant.client_id, reason=str(error))
+    except ContractError as error:  # all of them are of read_plant
+        _LOG.error("client %r: %s (%s)", plant.client_id, error, plant.data)
         return Response("error", plant.client_id, reason=str(error))
     except Exception as error:
         _LOG.exception("client %r", plant.client_id)
@@ -56,8 +60,14 @@ def respond(request: Request, plant: Plant) -> Response:
 
 
 def kind_of(error: Exception) -> str:
-    """What the server may know of an error that could hold a value."""
-    return f"{type(error).__name__}; the log of this client's node has the rest"
+    """What the server may know of an error that could hold a value or a path.
+
+    Of the system's errors also its own words, such as "No space left on device".
+    """
+    words = ""
+    if isinstance(error, OSError) and error.errno is not None:
+        words = f" ({words_without_path(error)})"
+    return f"{type(error).__name__}{words}; the log of this client's node has the rest"
 
 
 def _respond(request: Request, plant: Plant) -> Response:
@@ -80,8 +90,21 @@ def _respond(request: Request, plant: Plant) -> Response:
         memory, update = answer(
             problem, stored.read(), broadcast, has_answered=request.has_answered
         )
-        stored.write(memory)
+        _remember(stored, memory)
     return Response("update", plant.client_id, encode(update))
+
+
+def _remember(stored: MemoryFile, memory: Memory) -> None:
+    """An answer that is not on the plant's own disk first is not sent."""
+    try:
+        stored.write(memory)
+    except OSError as error:
+        raise TellableError(
+            "memory",
+            "must be written at the plant before its answer is sent",
+            f"{words_without_path(error)}; make room there, then resume the run",
+            at_plant=str(stored.folder),
+        ) from None
 
 
 def _read_request(request: Request) -> tuple[Task, Broadcast | None]:
@@ -164,21 +187,40 @@ def make_problem(plant: Plant, rows: PlantRows, task: Task) -> Any:
 
 def _check_limit(plant: Plant, rows: PlantRows, task: Task) -> None:
     """Every plant keeps to what was agreed, or does not join; the words hold no value."""
-    limits = Limits.checked(task.feature_limit or None, rows.X.shape[1])
+    limits = _agreed_limits(plant, rows, task)
     outside = limits.outside(rows.X)
     if outside.size:
+        column = _furthest_beyond(limits, rows.X[outside[0]])
         raise TellableError(
             f"rows of client {plant.client_id!r}",
-            f"no feature may exceed the agreed feature-limit {task.feature_limit:g} in size",
-            f"{outside.size} of {len(rows.X)} rows do, the first is row {outside[0]}",
+            f"column {rows.feature_names[column]!r} may not exceed the agreed feature-limit "
+            f"{limits.features[column]:g} in size, nor any other its own",
+            f"{outside.size} of {len(rows.X)} rows break that, the first is row {outside[0]}",
         )
     box = _support(plant, rows, task.support)
     if isinstance(box, tuple) and limits.outside(np.array(box)).size:
+        column = _furthest_beyond(limits, np.maximum(*np.abs(box)))
         raise TellableError(
             f"contract of client {plant.client_id!r}",
-            f"its limits must lie within the agreed feature-limit {task.feature_limit:g}",
-            "they do not",
+            f"its limits must lie within the agreed feature-limit {limits.features[column]:g}",
+            f"those of {rows.feature_names[column]!r} do not",
         )
+
+
+def _agreed_limits(plant: Plant, rows: PlantRows, task: Task) -> Limits:
+    try:
+        return Limits.checked(task.feature_limit or None, rows.X.shape[1])
+    except InvalidInputError as error:  # of what the server sent
+        raise TellableError(
+            f"feature-limit for client {plant.client_id!r}",
+            f"must be one number, or one for each of the plant's {rows.X.shape[1]} features",
+            error.found,
+        ) from None
+
+
+def _furthest_beyond(limits: Limits, values: Array) -> int:
+    """The feature of a row that is furthest beyond its limit."""
+    return int(np.argmax(np.abs(values) - limits.features))
 
 
 def _ball(plant: Plant, rows: PlantRows, task: Task) -> dict[str, Any]:

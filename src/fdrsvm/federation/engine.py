@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
+import http.client
 import json
 import os
-import socket
 import ssl
 import subprocess
 import sys
 import urllib.error
 import urllib.request
 from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +27,11 @@ _BIN = Path(sys.executable).parent
 _COMMAND_SECONDS = 120.0
 _NODES = "nodes.json"
 _UNREGISTERED = "unregistered"
+# Flower takes a node's signature up to 5 s before its time and 305 s after it; a second is the
+# precision of what a server tells of its clock.
+_AHEAD, _BEHIND = 4.0, 304.0
+_HALF_A_SECOND = 0.5  # by which a time in whole seconds is behind, on average
+_NOT_VALID_NOW = (9, 10)  # OpenSSL's codes: not yet, not any more
 _OFFLINE = {
     "FLWR_TELEMETRY_ENABLED": "0",
     "FLWR_DISABLE_UPDATE_CHECK": "1",
@@ -103,7 +111,8 @@ def check_server(client: ClientFolder, timeout: float = 5.0) -> str | None:
     Raises
     ------
     FDRSVMError
-        If there is a server with another certificate: no use to wait for that.
+        If there is a server with another certificate, or with another time, since Flower lets in
+        no node whose clock differs: no use to wait for that.
     """
     host, _, port = client.server.rpartition(":")
     host = host.strip("[]")
@@ -116,16 +125,43 @@ def check_server(client: ClientFolder, timeout: float = 5.0) -> str | None:
             "ask the server's operator for this federation's ca.crt"
         ) from None
     try:
-        with socket.create_connection((host, int(port)), timeout=timeout) as link:
-            context.wrap_socket(link, server_hostname=host).close()
+        ahead = _clock_ahead(host, int(port), context, timeout)
     except ssl.SSLCertVerificationError as error:
+        if error.verify_code in _NOT_VALID_NOW:
+            now = datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC")
+            raise FDRSVMError(
+                f"{client.client_id}: the certificate of the server at {client.server} is not "
+                f"valid at {now}, this machine's time ({error.verify_message}); set the clock of "
+                "this machine, or ask the server's operator for a new federation"
+            ) from None
         raise FDRSVMError(
             f"{client.client_id}: the server at {client.server} is not the one that ca.crt is for "
             f"({error.verify_message}); ask its operator for this federation's ca.crt"
         ) from None
     except (OSError, ValueError) as error:
         return f"the server at {client.server} does not answer yet ({error}); waiting for it"
+    if ahead is not None and not -_BEHIND < ahead < _AHEAD:
+        side = "ahead of" if ahead > 0.0 else "behind"
+        raise FDRSVMError(
+            f"{client.client_id}: this machine's clock is {abs(ahead):.0f} s {side} that of the "
+            f"server at {client.server}, which lets in no node that is more than {_AHEAD:g} s "
+            f"ahead or {_BEHIND:g} s behind; set the clock, as with NTP, and start again"
+        )
     return None
+
+
+def _clock_ahead(host: str, port: int, context: ssl.SSLContext, timeout: float) -> float | None:
+    """Seconds by which this clock is ahead of a server's, to one second; None if it is not told."""
+    link = http.client.HTTPSConnection(host, port, timeout=timeout, context=context)
+    with contextlib.closing(link):
+        link.connect()  # apart: an error of the certificate is a ValueError too
+        try:
+            link.request("GET", "/health")
+            told = link.getresponse().getheader("Date", "")
+            now = datetime.now(UTC)
+            return (now - parsedate_to_datetime(told)).total_seconds() - _HALF_A_SECOND
+        except (http.client.HTTPException, TypeError, ValueError):
+            return None
 
 
 def flwr(server: ServerFolder, *arguments: str) -> dict[str, Any]:
@@ -139,6 +175,7 @@ def flwr(server: ServerFolder, *arguments: str) -> dict[str, Any]:
             text=True,
             timeout=_COMMAND_SECONDS,
             check=False,
+            start_new_session=True,  # Ctrl-C is for us: we know what to end
         )
     except subprocess.TimeoutExpired:
         raise FDRSVMError(f"flwr {arguments[0]}: no answer within {_COMMAND_SECONDS:g} s") from None

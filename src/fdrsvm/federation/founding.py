@@ -12,7 +12,7 @@ from fdrsvm.estimators.contract import FeatureContract
 from fdrsvm.federation.app_folder import toml_value, write_app_folder
 from fdrsvm.federation.keys import VALID_DAYS, Authority, node_key, write_private
 from fdrsvm.federation.layout import CONNECTION
-from fdrsvm.federation.settings import RunSettings
+from fdrsvm.federation.settings import RunSettings, contract_config
 from fdrsvm.files import write_atomically
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}")
@@ -40,7 +40,8 @@ def init(
     address, port
         Where plants reach the server; the certificate is for this address and loopback.
     contract : Path, optional
-        A data contract, copied to each plant.
+        A data contract, copied to each plant and to the server. If it limits every feature, runs
+        hold the plants' answers against its limits, see ``feature-limit``.
     label : str
         Name of the column with the labels.
     """
@@ -57,7 +58,7 @@ def init(
     authority = Authority.new("FDR-SVM federation")
     server = folder / "server"
     (server / "nodes").mkdir(parents=True)
-    _write_server(server, authority, address, port, list(plants))
+    _write_server(server, authority, address, port, list(plants), agreed)
     for number, (name, data) in enumerate(plants.items()):
         plant = folder / "plants" / name
         plant.mkdir(parents=True)
@@ -82,7 +83,12 @@ def init(
 
 
 def _write_server(
-    server: Path, authority: Authority, address: str, port: int, plants: Sequence[str]
+    server: Path,
+    authority: Authority,
+    address: str,
+    port: int,
+    plants: Sequence[str],
+    contract: bytes | None,
 ) -> None:
     hosts = list(dict.fromkeys([address, *_LOOPBACK]))
     certificate, key = authority.issue("FDR-SVM server", hosts)
@@ -93,8 +99,11 @@ def _write_server(
     listens = "127.0.0.1" if address in _LOOPBACK else "0.0.0.0"  # noqa: S104 - plants are outside
     settings = {"host": listens, "port": port, "address": f"{address}:{port}"}
     write_atomically(server / "server.toml", _toml(settings))
-    run = RunSettings(clients=",".join(plants), output=str(server.resolve() / "runs" / "run"))
-    write_app_folder(server / "app", run.to_config())
+    run = {"clients": ",".join(plants), "output": str(server.resolve() / "runs" / "run")}
+    if contract is not None:
+        write_atomically(server / "contract.json", contract)
+        run.update(contract_config(server.resolve() / "contract.json"))
+    write_app_folder(server / "app", RunSettings.from_config(run).to_config())
     (server / "flower").mkdir()
     connection = {
         "address": f"127.0.0.1:{port}",

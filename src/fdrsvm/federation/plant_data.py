@@ -1,12 +1,14 @@
 """A plant's table: read from its file, checked against its contract. It never leaves the process.
 
-Errors name rules, counts and row numbers, and never a value: they travel to the server. Nor do they
-name columns before these are known to be names: the first line of a file may be a row.
+Errors name rules, counts and row numbers, and never a value or a path: they travel to the server.
+Nor do they name columns before these are known to be names: the first line of a file may be a row.
+Where the file is stands in the plant's own log only.
 """
 
 from __future__ import annotations
 
 import hashlib
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,7 +17,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from fdrsvm.errors import InvalidInputError
+from fdrsvm.errors import CorruptDataError, InvalidInputError
 from fdrsvm.estimators.contract import ContractError, FeatureContract, Violation
 from fdrsvm.federated.joining import Label, TellableError
 from fdrsvm.federation.plant import Plant
@@ -45,7 +47,7 @@ class PlantRows:
 
 
 def read_plant(plant: Plant) -> PlantRows:
-    """The rows of a plant, or an error that names file, column and rule."""
+    """The rows of a plant, or an error that names column and rule, and to the plant its file."""
     content = _read(plant.data, "data", _MAX_BYTES)
     digest = hashlib.sha256(content)
     contract = None
@@ -53,13 +55,14 @@ def read_plant(plant: Plant) -> PlantRows:
         text = _read(plant.contract, "contract", _MAX_CONTRACT)
         contract = FeatureContract.from_json(text)
         digest.update(contract.fingerprint.encode())
-    with_labels = _parse(content, plant.data.name)
+    with_labels = _parse(content, plant.data)
     if plant.label not in with_labels.by_name:
         raise TellableError(
             f"data of client {plant.client_id!r}",
             f"must have the label column {plant.label!r}",
             f"none of its {len(with_labels.columns)} columns is called that; is the first line a "
             "header?",
+            at_plant=str(plant.data),
         )
     table = with_labels.without(plant.label)
     y = _labels(with_labels[plant.label], plant.client_id)
@@ -88,18 +91,26 @@ def read_plant(plant: Plant) -> PlantRows:
 def _read(path: Path, what: str, max_bytes: int) -> bytes:
     try:
         return read_capped(path, max_bytes)
-    except OSError as error:
-        raise TellableError(
-            what, "must be a file that the node can read", f"{path}: {error.strerror}"
-        ) from None
+    except (OSError, CorruptDataError) as error:
+        rule, reason = "must be a file that the node can read", words_without_path(error)
+        raise TellableError(what, rule, reason, at_plant=str(path)) from None
 
 
-def _parse(content: bytes, file: str) -> Table:
+def words_without_path(error: OSError | CorruptDataError) -> str:
+    """Why a file could not be read or written, in the system's words and without its name."""
+    if isinstance(error, CorruptDataError):  # of read_capped, which does not know the name
+        return str(error)
+    return os.strerror(error.errno) if error.errno is not None else "no reason is known"
+
+
+def _parse(content: bytes, path: Path) -> Table:
     """The table; that its reader's words hold no value is part of what it promises."""
+    is_parquet = path.suffix.lower() == ".parquet"
     try:
-        return parse_table(content, file)
+        return parse_table(content, "its table.parquet" if is_parquet else "its table")
     except InvalidInputError as error:
-        raise TellableError(error.argument, error.rule, error.found) from None
+        told = (error.argument, error.rule, error.found)
+        raise TellableError(*told, at_plant=str(path)) from None
 
 
 def _check_names(names: Sequence[str], client_id: str) -> None:

@@ -18,7 +18,7 @@ from pathlib import Path
 
 from fdrsvm.files import write_atomically
 
-_PATIENCE = 20.0
+_PATIENCE, _GRACE = 20.0, 5.0  # seconds for a process to end, and then for what it started
 _LOOK = 0.2
 _PROC = Path("/proc/self/stat")
 _CHILDREN: dict[int, subprocess.Popen[bytes]] = {}  # what ended must be waited for by its parent
@@ -64,7 +64,7 @@ def stop(processes: Sequence[Started]) -> list[str]:
     family = [*processes, *_descendants([one.pid for one in processes if one.is_alive])]
     for one in processes:
         _signal(one, signal.SIGTERM)
-    if not _all_end(family, _PATIENCE):
+    if not _all_end(processes, _PATIENCE) or not _all_end(family, _GRACE):
         for one in family:
             _signal(one, signal.SIGTERM)
     if _all_end(family, _PATIENCE):

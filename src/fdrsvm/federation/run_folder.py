@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields
 from pathlib import Path
@@ -20,17 +21,19 @@ from fdrsvm.federated.joining import Task
 from fdrsvm.federation.settings import RunSettings
 from fdrsvm.files import read_capped, write_atomically
 
-MODEL, CERTIFICATE, AUDIT, CHECKPOINTS, RECORD, _LOCK = (
+MODEL, CERTIFICATE, AUDIT, CHECKPOINTS, RECORD, FAILURE, _LOCK = (
     "model.safetensors",
     "certificate.json",
     "audit.jsonl",
     "checkpoints",
     "run.json",
+    "failure.txt",
     "lock",
 )
+_FAILURE_BYTES = 4096
 _MAX_BYTES = 1 << 24
 # How long to go on and to wait, and where: none of it is part of the problem.
-_MAY_CHANGE = ("tol", "max_rounds", "deadline", "join_deadline", "output", "resume")
+_MAY_CHANGE = ("tol", "max_rounds", "deadline", "join_deadline", "output", "resume", "contract")
 
 
 @dataclass(frozen=True)
@@ -107,6 +110,40 @@ def claimed(folder: Path) -> Iterator[None]:
                 "output", "must not be that of a run which goes on", f"{folder} is; name another"
             ) from None
         yield
+
+
+@contextlib.contextmanager
+def room_for_failure(folder: Path) -> Iterator[None]:
+    """Keep room on the disk meanwhile, in which the reason of a failure fits when it is full."""
+    path = folder / FAILURE
+    try:
+        with path.open("wb") as file:
+            file.write(b" " * _FAILURE_BYTES)
+            file.flush()
+            os.fsync(file.fileno())
+    except OSError as error:  # one of writing does not name its file
+        raise OSError(error.errno, error.strerror, str(path)) from None
+    try:
+        yield
+    finally:
+        if not read_failure(folder):
+            path.unlink(missing_ok=True)
+
+
+def write_failure(folder: Path, reason: str) -> None:
+    """In the place of the blanks, for which there is room; where that fails too, nowhere."""
+    data = " ".join(reason.split()).encode()[:_FAILURE_BYTES]
+    with contextlib.suppress(OSError), (folder / FAILURE).open("r+b") as file:
+        file.write(data.ljust(_FAILURE_BYTES))
+
+
+def read_failure(folder: Path) -> str:
+    """Why a run failed, if its audit log could not take it; else empty."""
+    try:
+        data = read_capped(folder / FAILURE, _FAILURE_BYTES)
+    except (OSError, CorruptDataError):
+        return ""
+    return data.decode("utf-8", "replace").strip()
 
 
 def check_output(output: Path, resume: bool) -> RunRecord | None:

@@ -11,8 +11,15 @@ from fdrsvm.errors import FDRSVMError
 from fdrsvm.federated.audit import read_audit
 from fdrsvm.federation.app_folder import app_config
 from fdrsvm.federation.engine import run_status, start_run, stop_run
+from fdrsvm.federation.interruption import uninterrupted
 from fdrsvm.federation.layout import ServerFolder
-from fdrsvm.federation.run_folder import AUDIT, check_output, claimed
+from fdrsvm.federation.run_folder import (
+    AUDIT,
+    check_output,
+    claimed,
+    read_failure,
+    room_for_failure,
+)
 from fdrsvm.federation.settings import RunSettings
 
 _LOOK = 0.5
@@ -51,6 +58,8 @@ def run(
     ------
     FDRSVMError
         If the run failed, with the reason that the audit log has.
+    KeyboardInterrupt
+        If that interrupts it here; the run is stopped first.
     """
     output = output.expanduser().resolve()
     record = check_output(output, resume)
@@ -59,18 +68,23 @@ def run(
         settings = {**record.settings, **settings}
         record.check_settings(RunSettings.from_config(settings))
     # Errors before anything is started; Flower adds what is not set here from the app's own file.
-    RunSettings.from_config({**app_config(server.app), **settings})
-    with claimed(output):
-        pass
+    RunSettings.from_config({**app_config(server.app), **settings}).task()
+    with claimed(output), room_for_failure(output):
+        pass  # a disk that is full now is told before anything is started
     seen = sum(1 for _ in read_audit(output / AUDIT))
-    number = start_run(server, settings)
-    tell(f"run {number} started; audit log in {output / AUDIT}")
-    end = None if timeout is None else time.monotonic() + timeout
+    number = ""
     try:
+        with uninterrupted():
+            number = start_run(server, settings)
+        tell(f"run {number} started; audit log in {output / AUDIT}")
+        end = None if timeout is None else time.monotonic() + timeout
         return follow(server, number, output, seen, end, tell)
     except KeyboardInterrupt:
-        stop_run(server, number)
-        raise FDRSVMError("the run was stopped; `fdrsvm federation resume` goes on") from None
+        if number:
+            with uninterrupted():
+                stop_run(server, number)
+            tell("the run was stopped; `fdrsvm federation resume` goes on")
+        raise
 
 
 def follow(
@@ -114,6 +128,8 @@ def _news(
     output: Path, seen: int, tell: Callable[[str], None]
 ) -> tuple[int, dict[str, Any] | None]:
     """How many events are new, and the last one if the run has ended; a failure is raised."""
+    if failure := read_failure(output):
+        raise FDRSVMError(failure)
     events = list(read_audit(output / AUDIT))[seen:]
     for event in events:
         _tell_event(event, tell)

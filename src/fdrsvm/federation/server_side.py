@@ -6,6 +6,7 @@ A run leaves a folder: ``model.safetensors`` (read by ``FDRSVC.load``), ``certif
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import json
 import platform
@@ -20,7 +21,7 @@ import numpy as np
 
 from fdrsvm import __version__
 from fdrsvm.errors import ClientError, ConvergenceWarning, FDRSVMError, InvalidInputError
-from fdrsvm.estimators.contract import check_all_clients
+from fdrsvm.estimators.contract import FeatureContract, check_all_clients
 from fdrsvm.estimators.model_file import model_bytes
 from fdrsvm.estimators.plain_json import encode, plain
 from fdrsvm.federated.algorithms import OneVsRest
@@ -37,13 +38,19 @@ from fdrsvm.federation.run_folder import (
     RunRecord,
     check_output,
     claimed,
+    room_for_failure,
+    write_failure,
 )
 from fdrsvm.federation.settings import RunSettings
 from fdrsvm.files import write_together
 from fdrsvm.maths.arrays import Array
+from fdrsvm.maths.losses import LOSSES
 
 if TYPE_CHECKING:
     from fdrsvm.federated.secure.sums import SecureSum
+
+
+_DISK_ERRORS = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EIO)
 
 
 class GreetingTransport(Transport, Protocol):
@@ -105,6 +112,51 @@ def agree(introductions: Sequence[Introduction]) -> Agreement:
     return Agreement(classes, first.feature_names, first.contract)
 
 
+def check_contract(introductions: Sequence[Introduction], contract: FeatureContract) -> None:
+    """Whether all clients have the server's own contract; a ClientError names one that has not."""
+    for one in introductions:
+        if one.contract != contract.fingerprint:
+            found = "is not the server's" if one.contract else "is missing"
+            raise ClientError(
+                one.client_id, 0, f"its data contract {found}; send it the file that the server has"
+            )
+
+
+def check_profile(introduction: Introduction, task: Task) -> None:
+    """Whether what a client says of itself follows from the task, or a ClientError that names it.
+
+    Lower bounds rest on the floor: it must be the radius times the loss's Lipschitz constant, or 0
+    on a box, and nothing that a client may choose.
+    """
+    profile, n_rows = introduction.profile, introduction.n_rows
+    lipschitz = float(LOSSES[task.loss].lipschitz)
+    floor = profile.epsilon * lipschitz if task.support == "none" else 0.0
+    n_limits = len(task.feature_limit) if isinstance(task.feature_limit, tuple) else 0
+    rules = (
+        (profile.norm == task.norm, f"its norm is {profile.norm}, the run's {task.norm}"),
+        (
+            profile.fit_intercept == task.fit_intercept,
+            f"fit-intercept is {profile.fit_intercept} there and {task.fit_intercept} in the run",
+        ),
+        (
+            profile.floor == floor,
+            f"its floor is {profile.floor!r}; from its radius {profile.epsilon!r}, the loss and "
+            f"the support follows {floor!r}",
+        ),
+        (
+            profile.n_samples <= n_rows if task.merge else profile.n_samples == n_rows,
+            f"it says that it has {profile.n_samples} samples in {n_rows} rows",
+        ),
+        (
+            n_limits in (0, profile.n_features),
+            f"it has {profile.n_features} features and feature-limit is for {n_limits}",
+        ),
+    )
+    for holds, words in rules:
+        if not holds:
+            raise ClientError(introduction.client_id, 0, words)
+
+
 def _first_difference(left: Sequence[str], right: Sequence[str]) -> int:
     return next(k for k, (a, b) in enumerate(zip(left, right, strict=True)) if a != b)
 
@@ -135,7 +187,8 @@ def train(
     with claimed(folder):
         if not settings.resume:
             check_output(folder, resume=False)
-        return _train_and_log(make_transport, settings, folder, tell)
+        with room_for_failure(folder):
+            return _train_and_log(make_transport, settings, folder, tell)
 
 
 def _train_and_log(
@@ -145,23 +198,36 @@ def _train_and_log(
     tell: Callable[[str], None],
 ) -> Result:
     audit = AuditLog(folder / AUDIT)
-    audit(
-        {
-            "event": "start",
-            "release": __version__,
-            "machine": platform.machine(),
-            "python": platform.python_version(),
-            "settings": settings.to_config(),
-        }
-    )
     try:
+        audit(
+            {
+                "event": "start",
+                "release": __version__,
+                "machine": platform.machine(),
+                "python": platform.python_version(),
+                "settings": settings.to_config(),
+            }
+        )
         return _train(make_transport(audit), settings, folder, audit, tell)
-    except FDRSVMError as error:
-        audit({"event": "failed", "error": type(error).__name__, "reason": str(error)})
-        raise
     except Exception as error:
-        audit({"event": "failed", "error": type(error).__name__, "reason": repr(error)})
+        reason = _in_words(error, folder)
+        try:
+            audit({"event": "failed", "error": type(error).__name__, "reason": reason})
+        except OSError:  # the disk is full, which may be the very reason
+            write_failure(folder, reason)
         raise
+
+
+def _in_words(error: Exception, folder: Path) -> str:
+    """Of a disk that takes nothing more what it means for the run, with the file if it is known."""
+    if isinstance(error, FDRSVMError):
+        return str(error)
+    if isinstance(error, OSError) and error.errno in _DISK_ERRORS:
+        return (
+            f"the server cannot write {error.filename or f'in {folder}'}: {error.strerror}; make "
+            "room there, then `fdrsvm federation resume` goes on"
+        )
+    return repr(error)
 
 
 def _train(
@@ -174,7 +240,11 @@ def _train(
     record = _record(folder, settings)
     introductions = transport.greet()
     agreement = agree(introductions)
+    contract = settings.read_contract()
+    if contract is not None:
+        check_contract(introductions, contract)
     for one in introductions:
+        check_profile(one, transport.task)
         settings.check_radius(one.client_id, one.profile.epsilon, one.n_rows)
     transport.task = replace(transport.task, classes=agreement.classes)
     if record is None:
@@ -211,15 +281,17 @@ def _train(
             quorum=quorum,
             deadline=settings.deadline,
             on_fault=settings.on_fault,  # type: ignore[arg-type]
+            leave_out_after=settings.leave_out_after or None,
             callbacks=[_RoundTeller(audit, tell)],
             checkpoint=checkpoints,
             resume=resumed,
             run_id=record.run_id,
             limits=limits,
         )
-    for warning in caught:
-        tell(f"warning: {warning.message}")
-    _write_results(result, estimator, agreement, names, folder, audit)
+    warned = [str(one.message) for one in caught]
+    for words in warned:
+        tell(f"warning: {words}")
+    _write_results(result, estimator, agreement, names, folder, audit, warned)
     tell(
         f"{result.reason.value} after {result.n_rounds} rounds: worst-case risk "
         f"{result.objective:.6g}, certified gap {result.gap:.1e}; model in {folder / MODEL}"
@@ -299,6 +371,7 @@ def _write_results(
     names: Sequence[str],
     folder: Path,
     audit: AuditLog,
+    warned: Sequence[str],
 ) -> None:
     estimator.n_features_in_ = len(agreement.feature_names)
     estimator.feature_names_in_ = np.array(agreement.feature_names, dtype=object)
@@ -332,6 +405,7 @@ def _write_results(
             "objective": result.objective,
             "lower_bound": result.lower_bound,
             "gap": result.gap,
+            "warnings": list(warned),
             "model_sha256": model.fingerprint,
             "file_sha256": hashlib.sha256((folder / MODEL).read_bytes()).hexdigest(),
         }

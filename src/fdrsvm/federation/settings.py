@@ -3,20 +3,25 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from fdrsvm.ambiguity.radius import practical_radius
 from fdrsvm.errors import ClientError, InvalidInputError
+from fdrsvm.estimators.contract import FeatureContract
 from fdrsvm.estimators.fdrsvc import FDRSVC
 from fdrsvm.estimators.fedsvc import FedSVC
 from fdrsvm.federated.joining import Task
 from fdrsvm.federated.limits import Limits
+from fdrsvm.files import read_capped
 from fdrsvm.maths.arrays import check_choice, check_count, check_non_negative, check_positive
 
 _ROUNDING = 1e-9
+_MAX_CONTRACT = 1 << 24
 _BASELINES = ("fedsgd", "fedavg", "fedprox", "feddro")
 _SUPPORTS = ("none", "unit-box", "contract")
 
@@ -50,10 +55,19 @@ class RunSettings:
     resolution : float
         Plants round risks up to a multiple of this and constants of cuts down, since exact numbers
         give rows away; 0 is exact. The gap grows by up to twice as much. Baselines too.
-    feature_limit : float
-        No plant's features, in the scale that training uses, may exceed this in size; 0 is no
-        limit. A plant with larger ones does not join, and answers that only larger ones could give
-        are faults. With ``support`` "unit-box" it is 1.
+    feature_limit : float or str
+        No plant's features, in the scale that training uses, may exceed this in size: one number
+        for all, numbers with commas, one per feature, or "contract": max(|low|, |high|) of each
+        feature of the data contract. 0 is no limit. A plant with larger ones does not join, and
+        answers that only larger ones could give are faults. With ``support`` "unit-box" it is at
+        most 1, with "contract" at most the contract's.
+    contract : str
+        The plants' data contract, on the server's machine: for "contract" above and as a
+        ``support``. A plant with another contract does not take part. In a simulation it is
+        contract.json in ``data``, if there is one.
+    leave_out_after : int
+        With ``on_fault`` "drop": a plant that has had no answer that counts for this many rounds in
+        a row, or has broken a rule in this many, is left out for good; 0 is never.
     output : str
         Folder for checkpoints, model, certificate and audit log, on the server's machine.
     resume : bool
@@ -70,7 +84,8 @@ class RunSettings:
     kappa: float = 1.0
     norm: str = "linf"
     support: str = "none"
-    feature_limit: float = 0.0
+    feature_limit: float | str = 0.0
+    contract: str = ""
     worst_case: str = "exact"
     loss: str = "hinge"
     fit_intercept: bool = True
@@ -92,6 +107,7 @@ class RunSettings:
     deadline: float = 300.0
     join_deadline: float = 120.0
     on_fault: str = "stop"
+    leave_out_after: int = 3
     secure_aggregation: bool = False
     blur: int = 0
     resolution: float = 0.0
@@ -124,7 +140,8 @@ class RunSettings:
         check_choice(self.support, "support", _SUPPORTS)
         check_choice(self.on_fault, "on-fault", ("stop", "drop"))
         check_choice(self.client_weights, "client-weights", ("equal", "samples"))
-        check_non_negative(self.feature_limit, "feature-limit")
+        self._check_feature_limit()
+        check_count(self.leave_out_after, "leave-out-after", least=0)
         check_non_negative(self.largest_epsilon, "largest-epsilon")
         check_non_negative(self.resolution, "resolution")
         check_positive(self.deadline, "deadline")
@@ -142,17 +159,61 @@ class RunSettings:
         return tuple(name.strip() for name in self.clients.split(",") if name.strip())
 
     @property
-    def largest_feature(self) -> float:
-        """What plants and server hold features against; 0 is no limit."""
+    def needs_contract(self) -> bool:
+        """Whether the server must know the contract's limits."""
+        return "contract" in (self.support, self.feature_limit)
+
+    def read_contract(self) -> FeatureContract | None:
+        """That of the plants, or None if the server has none; an error names what is wrong."""
+        path = self._contract_path
+        if path is None:
+            if self.needs_contract:
+                name = "support" if self.support == "contract" else "feature-limit"
+                raise InvalidInputError(
+                    "contract",
+                    f"must be the data contract's file on this machine, since {name} is its limits",
+                    "none is named",
+                )
+            return None
+        try:
+            return FeatureContract.from_json(read_capped(path, _MAX_CONTRACT))
+        except OSError as error:
+            raise InvalidInputError(
+                "contract", "must be a file that can be read", f"{path}: {error.strerror}"
+            ) from None
+
+    @property
+    def _contract_path(self) -> Path | None:
+        if self.contract:
+            return Path(self.contract).expanduser()
+        simulated = Path(self.data).expanduser() / "contract.json"
+        return simulated if self.data and simulated.exists() else None
+
+    def _check_feature_limit(self) -> None:
+        if not isinstance(self.feature_limit, str):
+            check_non_negative(self.feature_limit, "feature-limit")
+        elif self.feature_limit != "contract":
+            _numbers(self.feature_limit)
+
+    @property
+    def largest_feature(self) -> float | tuple[float, ...]:
+        """What plants and server hold features against, in all or one by one; 0 is no limit."""
+        agreed: list[Any] = []
+        if self.needs_contract:
+            agreed.append(_sizes_of(self.read_contract()))
         if self.support == "unit-box":
-            return min(self.feature_limit, 1.0) or 1.0
-        return self.feature_limit
+            agreed.append(1.0)
+        if isinstance(self.feature_limit, str):
+            if self.feature_limit != "contract":
+                agreed.append(_numbers(self.feature_limit))
+        elif self.feature_limit:
+            agreed.append(self.feature_limit)
+        return _smallest(agreed)
 
     def check_radius(self, client_id: str, epsilon: float, n_rows: int) -> None:
         """Whether a plant may have this radius, or a ClientError that names it."""
-        if self.algorithm in _BASELINES:
-            return
-        agreed = practical_radius(n_rows) if isinstance(self.epsilon, str) else self.epsilon
+        own = self.penalty if self.algorithm in _BASELINES else self.epsilon
+        agreed = practical_radius(n_rows) if isinstance(own, str) else own
         largest = self.largest_epsilon or float(agreed)
         if epsilon > largest * (1.0 + _ROUNDING):
             raise ClientError(
@@ -223,7 +284,7 @@ class RunSettings:
             return Task(
                 epsilon=self.penalty,
                 kappa="inf",
-                feature_limit=self.feature_limit,
+                feature_limit=self.largest_feature,
                 fit_intercept=self.fit_intercept,
                 resolution=self.resolution,
                 merge=False,
@@ -242,12 +303,62 @@ class RunSettings:
         )
 
 
+def contract_config(path: Path) -> dict[str, str]:
+    """Settings of runs whose plants have this contract, which the server has too."""
+    config = {"contract": str(path)}
+    features = FeatureContract.from_json(read_capped(path, _MAX_CONTRACT)).features
+    if all(None not in (feature.low, feature.high) for feature in features):
+        config["feature-limit"] = "contract"
+    return config
+
+
 _MAY_BE_AUTO = ("epsilon", "tau", "penalty")
+_MAY_BE_TEXT = ("feature-limit", "feature_limit")
+
+
+def _numbers(text: str) -> tuple[float, ...]:
+    """One limit per feature."""
+    try:
+        found = tuple(float(part) for part in text.strip("[] ").split(","))
+    except ValueError:
+        found = ()
+    if not found or not all(0.0 <= number < math.inf for number in found):
+        raise InvalidInputError(
+            "feature-limit",
+            "must be a number, numbers with commas, one per feature, or 'contract'",
+            f"it is {text!r}",
+        )
+    return found
+
+
+def _sizes_of(contract: FeatureContract | None) -> tuple[float, ...]:
+    """max(|low|, |high|) of each feature."""
+    if contract is None:
+        return ()
+    low, high = contract.box
+    return tuple(np.maximum(np.abs(low), np.abs(high)).tolist())
+
+
+def _smallest(limits: Sequence[float | tuple[float, ...]]) -> float | tuple[float, ...]:
+    """Of each feature the smallest limit; 0 if there is none at all."""
+    if not limits:
+        return 0.0
+    lengths = {len(one) for one in limits if isinstance(one, tuple)}
+    if len(lengths) > 1:
+        raise InvalidInputError(
+            "feature-limit",
+            "must have one number for each feature of the contract",
+            f"they are {' and '.join(map(str, sorted(lengths)))}",
+        )
+    found = np.min(np.broadcast_arrays(*limits), axis=0)
+    return float(found) if found.ndim == 0 else tuple(found.tolist())
 
 
 def _typed(key: str, value: Any, default: Any) -> Any:
     """A value of the default's type; whole numbers are numbers too, and some may be "auto"."""
     wanted = float if key in _MAY_BE_AUTO else type(default)
+    if key in _MAY_BE_TEXT and isinstance(value, str | list):
+        return str(value)
     if key in _MAY_BE_AUTO and value == "auto":
         return value
     if key == "kappa" and value == "inf":

@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
+import contextlib
 import socket
+import tempfile
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 from fdrsvm.errors import FDRSVMError, InvalidInputError
 from fdrsvm.federation.app_folder import write_app_folder
 from fdrsvm.federation.engine import environment, simulation_command, start_run
+from fdrsvm.federation.interruption import uninterrupted
 from fdrsvm.federation.layout import CONNECTION, ServerFolder
 from fdrsvm.federation.processes import Started, start, stop
-from fdrsvm.federation.run_folder import check_output
+from fdrsvm.federation.run_folder import check_output, claimed, room_for_failure
 from fdrsvm.federation.runs import follow
-from fdrsvm.federation.settings import RunSettings
+from fdrsvm.federation.settings import RunSettings, contract_config
 from fdrsvm.files import write_atomically
 from fdrsvm.tables import data_files
 
@@ -44,21 +47,37 @@ def simulate(
     files = data_files(data.expanduser().resolve())
     if not files:
         raise InvalidInputError("data", "must be a folder with a CSV a client", f"{data} has none")
-    settings = {**config, "data": str(files[0].parent), "output": str(output)}
-    RunSettings.from_config(settings)  # errors before anything is started
+    contract = files[0].parent / "contract.json"
+    agreed = contract_config(contract) if contract.exists() else {}
+    settings = {**agreed, **config, "data": str(files[0].parent), "output": str(output)}
+    RunSettings.from_config(settings).task()  # errors before anything is started
+    with claimed(output), room_for_failure(output):
+        pass  # a disk that is full now is told before anything is started
     server = _server(output / "simulation")
     log = server.path / "log.txt"
-    variables = {**environment(server.flower_home), "RAY_USAGE_STATS_ENABLED": "0"}
-    process = start("simulation", simulation_command(server), log, variables)
-    try:
+    with _simulation(server, log) as process:
         _wait_until_healthy(server, process, log)
         form = {"num-supernodes": len(files), "client-resources-num-cpus": cpus_per_client}
         number = start_run(server, settings, form)
         tell(f"run {number} started with {len(files)} simulated clients; log in {log}")
         end = None if timeout is None else time.monotonic() + timeout
         return follow(server, number, output, 0, end, tell)
-    finally:
-        stop([process])
+
+
+@contextlib.contextmanager
+def _simulation(server: ServerFolder, log: Path) -> Iterator[Started]:
+    """Flower's processes and Ray's, and a folder for what they leave; all of it ends with this."""
+    variables = {**environment(server.flower_home), "RAY_USAGE_STATS_ENABLED": "0"}
+    started: list[Started] = []
+    with tempfile.TemporaryDirectory(prefix="fdrsvm-", ignore_cleanup_errors=True) as scratch:
+        variables["TMPDIR"] = variables["RAY_TMPDIR"] = scratch
+        try:
+            with uninterrupted():
+                started.append(start("simulation", simulation_command(server), log, variables))
+            yield started[0]
+        finally:
+            with uninterrupted():
+                stop(started)
 
 
 def _server(path: Path) -> ServerFolder:

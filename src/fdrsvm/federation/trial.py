@@ -10,6 +10,7 @@ from pathlib import Path
 
 from fdrsvm.errors import FDRSVMError, InvalidInputError
 from fdrsvm.federation.engine import environment, is_healthy, node_status
+from fdrsvm.federation.interruption import uninterrupted
 from fdrsvm.federation.layout import ClientFolder, ServerFolder
 from fdrsvm.federation.processes import (
     Started,
@@ -58,7 +59,8 @@ def up(folder: Path, *, timeout: float = 180.0, tell: Callable[[str], None]) -> 
         tell(f"plants: starting {', '.join(names)}")
         _wait(folder, end, lambda: _all_online(folder, names), "all plants to be connected")
     except BaseException:
-        down(folder)
+        with uninterrupted():
+            down(folder)
         raise
     tell(f"up: {len(names)} plants connected to {server_folder(folder).address}")
 
@@ -73,9 +75,10 @@ def start_one(folder: Path, name: str) -> Started:
         where, verb = client.path, "client"
         variables = environment(client.flower_home)
     command = [sys.executable, "-m", "fdrsvm", verb, str(where)]
-    started = start(name, command, log_of(folder, name), variables)
-    others = [one for one in read_list(folder / _LIST) if one.name != name]
-    write_list(folder / _LIST, [*others, started])
+    with uninterrupted():
+        started = start(name, command, log_of(folder, name), variables)
+        others = [one for one in read_list(folder / _LIST) if one.name != name]
+        write_list(folder / _LIST, [*others, started])
     return started
 
 

@@ -28,4 +28,7 @@ def train(message: Message, context: Context) -> Message:
     except FDRSVMError as error:  # of the node's own settings, which nobody else has to know
         _LOG.error("client %r: %s", name, error)
         response = Response("error", name, reason=kind_of(error))
+    except Exception as error:  # Flower would send all its words
+        _LOG.exception("client %r", name)
+        response = Response("error", name, reason=kind_of(error))
     return Message(response_to_records(response), reply_to=message)

@@ -25,7 +25,7 @@ import tempfile
 import threading
 import time
 import traceback
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import FrameType, ModuleType
 from typing import Any, NoReturn
@@ -66,6 +66,8 @@ _REFUSED = (
 _STARTER = "flower-superexec"  # starts the commands above, and runs no app itself
 _REPLACED = ("install_from_fab", "get_load_client_app_fn")  # in Flower's run_clientapp
 _LONGEST_REQUEST = 1 << 16
+_IS_KEPT = signal.getsignal(signal.SIGHUP) == signal.SIG_IGN  # as under nohup
+_ENDING = (signal.SIGTERM, signal.SIGINT, *(() if _IS_KEPT else (signal.SIGHUP,)))
 _LOOK = 0.2
 _END_AFTER = 10.0
 # A node that was killed counts as connected for a minute, and cannot connect again before.
@@ -80,7 +82,15 @@ def supernode() -> None:
 
     threading.Thread(target=_end_with, args=(os.getppid(),), daemon=True).start()
     vars(start_client_internal)["time"] = _Clock(float(os.environ[POLL]))
-    flower_supernode()
+    try:
+        flower_supernode()
+    except SystemExit:
+        raise
+    except BaseException:
+        traceback.print_exc()
+    # It came to no good end, and a thread of its own would go on for ever.
+    sys.stderr.flush()
+    os._exit(1)
 
 
 def _end_with(parent: int) -> None:
@@ -106,19 +116,34 @@ class _Clock(ModuleType):
 
 def check_plant(client: ClientFolder) -> str:
     """One line about the data, or an error before anything is started."""
+    from fdrsvm.estimators.contract import ContractError
+    from fdrsvm.federated.joining import TellableError
     from fdrsvm.federation.plant import plant_from_config
     from fdrsvm.federation.plant_data import read_plant
 
-    rows = read_plant(plant_from_config(client.node_config, {}))
+    plant = plant_from_config(client.node_config, {})
+    try:
+        rows = read_plant(plant)
+    except TellableError as error:
+        raise FDRSVMError(error.in_full) from None  # this terminal is the plant's own
+    except ContractError as error:
+        raise FDRSVMError(f"{error} ({plant.data})") from None
     return f"{client.client_id}: {len(rows.X)} rows, {rows.X.shape[1]} features, data as agreed"
 
 
-def run_warm(arguments: Sequence[str], home: Path, *, poll: float) -> int:
-    """Run a SuperNode with these arguments until it is ended; its exit code.
+def run_warm(
+    arguments: Sequence[str],
+    home: Path,
+    *,
+    poll: float,
+    find_reason: Callable[[], None] = lambda: None,
+) -> int:
+    """Run a SuperNode with these arguments until it is ended: 0, or an error that says why.
 
-    The commands that it may start stand in the folder ``home``, where nobody tidies up. SIGTERM and
-    SIGINT end the SuperNode, and with it this process and all that it started. One that ends by
-    itself, since the server does not know its key (yet), is started again a few times.
+    The commands that it may start stand in the folder ``home``, where nobody tidies up. SIGTERM,
+    SIGINT and SIGHUP end the SuperNode, and with it this process and all that it started. One that
+    ends by itself, since the server does not know its key (yet), is started again a few times,
+    unless ``find_reason`` raises one for which that is of no use.
     """
     check_flower()
     _load()
@@ -135,13 +160,16 @@ def run_warm(arguments: Sequence[str], home: Path, *, poll: float) -> int:
                 POLL: repr(poll),
                 "PATH": str(shims),
             }
-            return _keep_running(arguments, variables, listener)
+            return _keep_running(arguments, variables, listener, find_reason)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 
 
 def _keep_running(
-    arguments: Sequence[str], variables: dict[str, str], listener: socket.socket
+    arguments: Sequence[str],
+    variables: dict[str, str],
+    listener: socket.socket,
+    find_reason: Callable[[], None],
 ) -> int:
     code = f"from {__name__} import supernode; supernode()"
     command = [sys.executable, "-c", code, *arguments]
@@ -152,8 +180,15 @@ def _keep_running(
         nursery = _Nursery(listener, node)
         status = nursery.run()
         now = time.monotonic()
-        if status == 0 or nursery.is_stopping or now - began > _LONG:
-            return status
+        if nursery.is_stopping:
+            return 0
+        find_reason()
+        if now - began > _LONG:
+            raise FDRSVMError(
+                f"this plant's node ended by itself after {now - began:.0f} s with the code "
+                f"{status}: the server does not take its messages any more, or it was killed; the "
+                "lines above have Flower's own words. Start it again: it goes on where it was"
+            )
         if now - first > _GIVE_UP:
             break
         _LOG.warning(
@@ -227,7 +262,7 @@ class _Nursery:
         self.children: dict[int, socket.socket] = {}
         self.ends_at = float("inf")
         self.is_stopping = False
-        for name in (signal.SIGTERM, signal.SIGINT):
+        for name in _ENDING:
             signal.signal(name, self._stop)
 
     def run(self) -> int:
@@ -239,10 +274,18 @@ class _Nursery:
             self._reap()
             if time.monotonic() > self.ends_at:
                 self.node.kill()
+        self._end_children(signal.SIGTERM)
+        end = time.monotonic() + _END_AFTER
+        while self.children and time.monotonic() < end:
+            time.sleep(_LOOK)
+            self._reap()
+        self._end_children(signal.SIGKILL)
+        return self.node.returncode
+
+    def _end_children(self, number: signal.Signals) -> None:
         for pid in self.children:
             with contextlib.suppress(ProcessLookupError):
-                os.kill(pid, signal.SIGTERM)
-        return self.node.returncode
+                os.kill(pid, number)
 
     def _stop(self, number: int, frame: FrameType | None) -> None:  # noqa: ARG002
         self.is_stopping = True
@@ -299,7 +342,7 @@ def _read_line(link: socket.socket) -> bytes:
 
 def _be_client_app(arguments: Sequence[str]) -> int:
     """In the child: what `flwr-clientapp` does, with our own app whatever the server sent."""
-    for name in (signal.SIGTERM, signal.SIGINT):
+    for name in _ENDING:
         signal.signal(name, signal.SIG_DFL)
     from flwr.supernode.cli import flwr_clientapp
 
