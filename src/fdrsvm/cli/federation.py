@@ -203,7 +203,7 @@ def _say_end(end: Mapping[str, Any], output: Path) -> int:
     say(f"Model: {output / 'model.safetensors'}")
     for text in end.get("warnings", ()):
         warn(text)
-    return _ABOVE_TOL if end.get("warnings") else 0
+    return _ABOVE_TOL if end.get("is_above_tol") else 0
 
 
 @click.command(cls=Command, epilog="example: fdrsvm server fed/server --open-control")

@@ -18,7 +18,7 @@ from fdrsvm.estimators.degenerate import Setting, client_evidence, judge, pooled
 from fdrsvm.estimators.export import to_json, to_onnx, to_structured_text, write_onnx
 from fdrsvm.estimators.linear_model import Label, LinearModel
 from fdrsvm.estimators.model_file import load_model, save_model
-from fdrsvm.federated.rounds import RoundRecord
+from fdrsvm.federated.rounds import Result, RoundRecord
 from fdrsvm.files import PathLike
 from fdrsvm.maths.arrays import Array
 
@@ -44,6 +44,7 @@ class LinearClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         "n_iter",
         "stop_reason",
         "client_labels",
+        "left_out",
         "n_clipped",
     )
 
@@ -177,6 +178,17 @@ class LinearClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         P = self.n_features_in_
         intercept = rows[:, P] if rows.shape[1] > P else np.zeros(len(rows))
         self._set_weights(rows[:, :P].copy(), intercept.copy(), classes)
+
+    def _set_rounds(self, result: Result, client_labels: npt.NDArray[Any]) -> None:
+        """Who took part, and how the run went."""
+        self.client_labels_ = client_labels
+        self.n_iter_ = result.n_rounds
+        self.stop_reason_ = result.reason.value
+        self.history_ = result.history
+        if result.left_out:
+            self.left_out_ = dict(result.left_out)
+        elif hasattr(self, "left_out_"):
+            del self.left_out_  # of an earlier fit
 
     def _set_certificates(self, proved: Sequence[Certified]) -> None:
         """Numbers for two classes, else arrays with an entry a class."""

@@ -326,10 +326,7 @@ class FDRSVC(LinearClassifier):
             label: float(risks[0, g]) if len(models) == 1 else risks[:, g].copy()
             for g, label in enumerate(client_labels.tolist())
         }
-        self.client_labels_ = client_labels
-        self.n_iter_ = result.n_rounds
-        self.stop_reason_ = result.reason.value
-        self.history_ = result.history
+        self._set_rounds(result, client_labels)
         if self.support is not None:
             self.n_clipped_ = n_clipped
         elif hasattr(self, "n_clipped_"):

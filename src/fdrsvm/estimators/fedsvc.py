@@ -269,10 +269,7 @@ class FedSVC(LinearClassifier):
             label: float(own[0, g]) if len(models) == 1 else own[:, g].copy()
             for g, label in enumerate(client_labels.tolist())
         }
-        self.client_labels_ = client_labels
-        self.n_iter_ = result.n_rounds
-        self.stop_reason_ = result.reason.value
-        self.history_ = result.history
+        self._set_rounds(result, client_labels)
 
 
 def _seed(random_state: Any) -> int:

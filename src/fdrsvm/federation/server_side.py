@@ -20,7 +20,13 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 
 from fdrsvm import __version__
-from fdrsvm.errors import ClientError, ConvergenceWarning, FDRSVMError, InvalidInputError
+from fdrsvm.errors import (
+    ClientError,
+    ConvergenceWarning,
+    FDRSVMError,
+    InvalidInputError,
+    LeftOutWarning,
+)
 from fdrsvm.estimators.contract import FeatureContract, check_all_clients
 from fdrsvm.estimators.model_file import model_bytes
 from fdrsvm.estimators.plain_json import encode, plain
@@ -269,6 +275,7 @@ def _train(
     weights, quorum = _weights(settings, introductions), settings.quorum or None
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", ConvergenceWarning)
+        warnings.simplefilter("always", LeftOutWarning)
         if settings.secure_aggregation:
             reach = sums = _secure_sum(transport, settings, weights, limits, audit)
             method, weights, quorum = sums.method(method), np.ones(1), None
@@ -288,10 +295,9 @@ def _train(
             run_id=record.run_id,
             limits=limits,
         )
-    warned = [str(one.message) for one in caught]
-    for words in warned:
-        tell(f"warning: {words}")
-    _write_results(result, estimator, agreement, names, folder, audit, warned)
+    for one in caught:
+        tell(f"warning: {one.message}")
+    _write_results(result, estimator, agreement, names, folder, audit, caught)
     tell(
         f"{result.reason.value} after {result.n_rounds} rounds: worst-case risk "
         f"{result.objective:.6g}, certified gap {result.gap:.1e}; model in {folder / MODEL}"
@@ -316,6 +322,7 @@ def _secure_sum(
         on_fault=settings.on_fault,  # type: ignore[arg-type]
         limits=limits,
         listener=audit,
+        leave_out_after=settings.leave_out_after or None if settings.on_fault == "drop" else None,
     )
 
 
@@ -349,11 +356,12 @@ def _weights(settings: RunSettings, introductions: Sequence[Introduction]) -> Ar
 
 
 class _RoundTeller:
-    """A line a round, for people and for the audit log."""
+    """One line per round, for people and for the audit log; and who is left out, once."""
 
     def __init__(self, audit: AuditLog, tell: Callable[[str], None]) -> None:
         self.audit = audit
         self.tell = tell
+        self.left_out: frozenset[str] = frozenset()
 
     def __call__(self, record: RoundRecord, model: Array) -> None:
         self.audit(round_event(record, model))
@@ -362,6 +370,10 @@ class _RoundTeller:
             f"round {record.round}: worst-case risk {record.objective:.6g}, certified gap "
             f"{record.gap:.1e}, {record.n_answers} answers, {record.seconds:.1f} s{faults}"
         )
+        new = sorted(set(record.left_out) - self.left_out)
+        if new:
+            self.left_out = frozenset(record.left_out)
+            self.tell(f"from now on without {', '.join(new)}: the certificate is the others'")
 
 
 def _write_results(
@@ -371,7 +383,7 @@ def _write_results(
     names: Sequence[str],
     folder: Path,
     audit: AuditLog,
-    warned: Sequence[str],
+    warned: Sequence[warnings.WarningMessage],
 ) -> None:
     estimator.n_features_in_ = len(agreement.feature_names)
     estimator.feature_names_in_ = np.array(agreement.feature_names, dtype=object)
@@ -405,7 +417,9 @@ def _write_results(
             "objective": result.objective,
             "lower_bound": result.lower_bound,
             "gap": result.gap,
-            "warnings": list(warned),
+            "left_out": dict(result.left_out),
+            "warnings": [str(one.message) for one in warned],
+            "is_above_tol": any(issubclass(one.category, ConvergenceWarning) for one in warned),
             "model_sha256": model.fingerprint,
             "file_sha256": hashlib.sha256((folder / MODEL).read_bytes()).hexdigest(),
         }

@@ -266,8 +266,20 @@ def in_words(model: LinearModel) -> list[str]:
     if not facts:
         return ["The file holds no certificate: it says nothing about how good the model is."]
     if model.estimator not in ROBUST:
-        return [_baseline_words(model, facts)]
-    return [*map(_proved_words, facts), *_ball_words(model)]
+        return [*_left_out_words(model), _baseline_words(model, facts)]
+    return [*_left_out_words(model), *map(_proved_words, facts), *_ball_words(model)]
+
+
+def _left_out_words(model: LinearModel) -> list[str]:
+    """Whom the run went on without, and what that means."""
+    left_out = from_plain(model.certificate.get("left_out", {}))
+    if not left_out:
+        return []
+    names = ", ".join(f"{name} (after round {round_})" for name, round_ in left_out.items())
+    return [
+        f"The run went on without {names}: what follows is true of the other clients' data, and "
+        "says nothing of theirs."
+    ]
 
 
 def _baseline_words(model: LinearModel, facts: Sequence[Proved]) -> str:
