@@ -333,7 +333,7 @@ def _epsilon(problem: ClientProblem) -> float:
 
 
 def _signed(problem: ClientProblem) -> Array:
-    """z = y (x, 1), or y x, one row a sample."""
+    """Z = y (x, 1), or y x, one row a sample."""
     X, y = np.asarray(problem.exact.X), problem.exact.y
     if problem.profile.fit_intercept:
         X = np.column_stack([X, np.ones(len(y))])
@@ -416,10 +416,7 @@ def _cell(runs: Sequence[Run]) -> str:
     """What became of an attack on a method, over settings, stopped and dropped."""
     if not runs:
         return ""
-    found = {}
-    for run in runs:
-        found.setdefault(_outcome(run), None)
-    return " / ".join(found)
+    return " / ".join(dict.fromkeys(_outcome(run) for run in runs))
 
 
 def _outcome(run: Run) -> str:

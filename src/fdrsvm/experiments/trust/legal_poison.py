@@ -26,7 +26,7 @@ The innermost maximum is one of: -mu (1 - S(w))_+, for psi's 0; and for c = 1, o
 price of kappa lam, and each label y, the maximum over the box of the concave 1 - c u.z - mu
 (1 - w.z)_+. As (.)_+ = max over s in [0, 1] of s (.), that is the minimum over 0 <= theta <= mu of
 
-    1 - theta - y (c u_b - theta w_b) + sum_j R_j |c u_j - theta w_j|        (less kappa lam, c = -1),
+    1 - theta - y (c u_b - theta w_b) + sum_j R_j |c u_j - theta w_j|    (less kappa lam, c = -1),
 
 so "at most t" means that some theta has it at most t: linear in all variables. At mu = 0 this is
 1 + S(u), hence (i). One label will do without an intercept.
@@ -107,7 +107,7 @@ class Poisoned:
         return _Program(self, None, 0.0).solve()
 
     def largest_bound(self, model: Array, risk: float) -> float:
-        """max over legal data with risk at most ``risk`` at ``model`` of the optimum; -inf if none.
+        """Max over legal data with risk at most ``risk`` at ``model`` of the optimum; -inf if none.
 
         At most V*, see (iii).
         """
@@ -119,7 +119,7 @@ class Poisoned:
 
 
 def worst_case_mean(margins: Array, epsilon: float, kappa: float, size: float) -> float:
-    """min over lam >= size of epsilon lam + mean psi(m, lam): its kinks are tried one by one."""
+    """Min over lam >= size of epsilon lam + mean psi(m, lam): its kinks are tried one by one."""
     losses = np.maximum(1.0 - margins, 0.0)
     if kappa == np.inf:
         return epsilon * size + float(losses.mean())
@@ -219,7 +219,7 @@ class _Program:
         return sizes
 
     def _add_radius(self, cost: float, n_features: int) -> int:
-        """lam >= ||u||_1."""
+        """Lam >= ||u||_1."""
         lam = self.new(1, cost=cost)[0]
         self.at_most({**dict.fromkeys(self.sizes[:n_features], 1.0), lam: -1.0}, 0.0)
         return lam
@@ -235,7 +235,7 @@ class _Program:
                 self.at_most({**terms, lam: -self.problem.kappa, loss: -1.0}, -1.0)
 
     def _add_loss(self, side: float, label: float) -> int:
-        """t >= the largest 1 - side u.z - mu (1 - w.z)_+ over rows with this label."""
+        """T >= the largest 1 - side u.z - mu (1 - w.z)_+ over rows with this label."""
         problem, P = self.problem, self.problem.n_features
         w = np.zeros(problem.limits.size) if self.model is None else self.model
         theta = self.new(1)[0]

@@ -381,7 +381,11 @@ def _client(
     scene: Scene, X: Array, y: Array, masses: Array | None = None, **settings: Any
 ) -> ClientProblem:
     profile, ball = scene.problem.profile, scene.problem.exact.ball
-    given = {"epsilon": profile.epsilon, "kappa": ball.kappa, "norm": profile.norm} | settings
+    given: dict[str, Any] = {
+        "epsilon": profile.epsilon,
+        "kappa": ball.kappa,
+        "norm": profile.norm,
+    } | settings
     return make_client(
         profile.client_id,
         np.ascontiguousarray(X),
@@ -442,7 +446,8 @@ def opposite_one_class(scene: Scene) -> tuple[Array, Array]:
 def stretched(scene: Scene) -> tuple[Array, Array]:
     """Wrong labels on rows that are pushed out to the limits, away from the middle."""
     X, y = flipped(scene)
-    return scene.limits.features * np.where(X > np.median(X, axis=0), 1.0, -1.0), y
+    middle = np.median(X, axis=0)
+    return scene.limits.features * np.where(middle < X, 1.0, -1.0), y
 
 
 def strongest(scene: Scene) -> tuple[Array, Array, Array]:
@@ -466,7 +471,7 @@ def _ever_worst_rows(scene: Scene) -> Lie:
         points = turn.broadcast.values["points"]
         model = points[0] if len(points) else scene.goal
         x = scene.limits.features * np.where(model[:P] >= 0.0, 1.0, -1.0)
-        memory, update = answer(_client(scene, x[None], [-1.0]), memory, turn.broadcast)
+        memory, update = answer(_client(scene, x[None], -np.ones(1)), memory, turn.broadcast)
         return _with_apart(turn, update)
 
     return lie

@@ -3,8 +3,8 @@
 A liar knows everything: all broadcasts, all answers, the rules of the screen and the model that the
 honest data lead to. Some lies are single numbers that were changed; the stronger ones answer
 every request of every method from one function, as if it were their risk (``told_by``), so that
-nothing in an answer contradicts itself. For ADMM the transport keeps what a liar has sent: its later
-answers, true or not, go on from there as the server expects.
+nothing in an answer contradicts itself. For ADMM the transport keeps what a liar has sent: its
+later answers, true or not, go on from there as the server expects.
 """
 
 from __future__ import annotations
