@@ -31,7 +31,11 @@ from fdrsvm.maths.arrays import Array
 _TOL = 1e-4
 _LEFT_OUT_AFTER = 3
 _STILL = 5  # rounds
-_ON_FAULT: tuple[OnFault, ...] = ("stop", "drop")
+# A run that stops names its liar in the same round as one that goes on: once is enough.
+_ON_FAULT: dict[str, tuple[OnFault, ...]] = {
+    "intercept": ("stop", "drop"),
+    "no intercept": ("drop",),
+}
 _QUICK = ("fault: NaN", "no loss at all", "labels flipped", "absent from round 5 on")
 
 
@@ -88,11 +92,14 @@ class Attacks:
 
     @cached_property
     def worst_legal(self) -> dict[tuple[str, str, int], float]:
-        """The least accuracy under legal poison: by setting, method and number of liars."""
+        """The least accuracy under poisoned rows: by setting, method and number of liars.
+
+        Not under another radius: with a large one every client can have the model 0.
+        """
         found: dict[tuple[str, str, int], float] = {}
         for run in self.runs:
             attack = ATTACKS[run.attack]
-            if attack.kind == "legal" and run.accuracy is not None:
+            if attack.is_poison and run.accuracy is not None:
                 key = (run.setting, run.method, len(attack.lies))
                 found[key] = min(found.get(key, np.inf), run.accuracy)
         return found
@@ -118,8 +125,12 @@ class Attacks:
 
     @property
     def below(self) -> list[Run]:
-        """Runs whose model is worse than legal poison makes it."""
-        return [run for run in self.runs if self.excess(run) > 0.0]
+        """Runs whose model is worse than poisoned rows make it, but for those of another radius."""
+        return [
+            run
+            for run in self.runs
+            if self.excess(run) > 0.0 and ATTACKS[run.attack].kind != "legal"
+        ]
 
     def lost(self, run: Run) -> float:
         """Points of accuracy lost; 0 if there is no model."""
@@ -171,7 +182,7 @@ def attacks(
         }
         for name in names:
             for method in [m for m in methods if m in (ATTACKS[name].methods or METHODS)]:
-                runs += [stage.attacked(name, method, on_fault) for on_fault in _ON_FAULT]
+                runs += [stage.attacked(name, method, on_fault) for on_fault in _ON_FAULT[setting]]
     return Attacks(tuple(runs), honest)
 
 

@@ -42,9 +42,18 @@ def gather(answers: list[tuple[Array, Values]], *, touching: bool) -> Said:
         at = np.arange(n_cuts) + n_points
         made_at += np.where(touching & (np.arange(n_cuts) < len(points)), at, -1).tolist()
         n_points += len(points)
-    names = ("risks", "constants", "slopes", "norm_weights")
-    joined = [np.concatenate([values[name] for _, values in answers]) for name in names]
-    return Said(np.concatenate([points for points, _ in answers]), *joined, np.array(made_at))
+    return Said(
+        np.concatenate([points for points, _ in answers]),
+        _joined(answers, "risks"),
+        _joined(answers, "constants"),
+        _joined(answers, "slopes"),
+        _joined(answers, "norm_weights"),
+        np.array(made_at),
+    )
+
+
+def _joined(answers: list[tuple[Array, Values]], name: str) -> Array:
+    return np.concatenate([values[name] for _, values in answers])
 
 
 def excesses(profile: ClientProfile, limits: Limits, said: Said, *, boxed: bool) -> Excess:

@@ -83,7 +83,7 @@ class _Lossy:
         self, broadcasts: Sequence[Broadcast], deadline: float | None
     ) -> Sequence[Update | Failure]:
         answers = list(self.inner.exchange(broadcasts, deadline))
-        for g in np.flatnonzero(self.rng.random(len(answers)) < _LOST):
+        for g in np.flatnonzero(self.rng.random(len(answers)) < _LOST).tolist():
             if g > 0:  # somebody must be there
                 answers[g] = Failure(answers[g].client_id, _LOSS, is_missing=True)
         for g, answer in enumerate(answers):
@@ -182,7 +182,7 @@ class _Trial:
 
 def _draw(rng: np.random.Generator) -> _Trial:
     problems, limits, is_plain, tightness = _problems(rng)
-    method = _method(rng, problems[0], is_plain)
+    method = _method(rng, problems, is_plain)
     name = method.name
     if rng.random() < 0.15 and name in _CERTIFIED:
         name, method = "one-vs-rest", OneVsRest(method, 2, tol=1e-7)
@@ -299,7 +299,7 @@ def _samples(
     return X * scale, y, mass
 
 
-def _method(rng: np.random.Generator, problem: ClientProblem, is_plain: bool) -> Any:
+def _method(rng: np.random.Generator, problems: Sequence[ClientProblem], is_plain: bool) -> Any:
     """Any that the clients can do; steps from small to far too large."""
     step = float(10.0 ** rng.uniform(-3.0, 3.0))
     rho = float(10.0 ** rng.uniform(-4.0, 1.0))
@@ -316,6 +316,8 @@ def _method(rng: np.random.Generator, problem: ClientProblem, is_plain: bool) ->
             ADMM(rho, tau=rho * float(rng.random()), relaxation=relaxation),
             ADMMSC(rho),
         ]
-    if problem.can_start:
+    if problems[0].can_start:
+        # Their penalty is epsilon ||w||^2: a step times it must not lead beyond all numbers.
+        step /= max(1.0, *(problem.profile.epsilon for problem in problems))
         methods += [FedSGD(step, trim), FedAvg(min(step, 1.0), 2), FedProx(min(step, 1.0), 2)]
     return methods[int(rng.integers(len(methods)))]

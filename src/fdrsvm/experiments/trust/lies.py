@@ -55,6 +55,11 @@ class Attack:
         """Their places among the clients."""
         return LIARS[: len(self.lies)]
 
+    @property
+    def is_poison(self) -> bool:
+        """Whether it is nothing but other rows within the limits."""
+        return self.kind == "legal" and self.group != "profile"
+
 
 # Other functions than the risk, and cuts that touch them
 
@@ -493,12 +498,17 @@ def _radius(value: float) -> Callable[[ClientProfile], ClientProfile]:
     return lambda profile: replace(profile, epsilon=value, floor=value)
 
 
+def _changed(name: str, change: Callable[[Array], Array]) -> MakeLie:
+    """One array of every answer that has it."""
+    return edited(lambda values: {name: change(values[name])} if name in values else {})
+
+
 def _plus(name: str, number: float) -> MakeLie:
-    return edited(lambda values: {name: values[name] + number})
+    return _changed(name, lambda array: array + number)
 
 
 def _scaled(name: str, factor: float) -> MakeLie:
-    return edited(lambda values: {name: factor * values[name]})
+    return _changed(name, lambda array: factor * array)
 
 
 _TRUTH: MakeLie = edited(lambda values: {})
@@ -577,7 +587,7 @@ ATTACKS: dict[str, Attack] = {
         "times", timed(lambda turn: turn.is_last, _plus("constants", _RAISED)), methods=LAST_ONLY
     ),
     "the round before again, right header": _one("times", _replayed),
-    "another client's answers": _one("times", _copied),
+    "another client's answers": _one("times", _copied, kind="legal"),
     # ADMM's own
     "squares x 2": _one("ADMM", _scaled("squares", 2.0), methods=ADMM_ONLY),
     "dual reset from round 5 on": _one(

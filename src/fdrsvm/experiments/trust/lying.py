@@ -131,7 +131,7 @@ class Lying:
 
     def _squared(self, client: int, broadcast: Broadcast, own: Update) -> Update:
         """With the distance between the model and what the server takes for the last w_g."""
-        if "squares" not in own.values or client not in self.sent:
+        if client not in self.sent or "squares" not in own.values:
             return own
         vector, dual = self.sent[client]
         apart = vector - dual - broadcast.values["points"][0]
@@ -139,9 +139,12 @@ class Lying:
         return replace(own, values={**own.values, "squares": squares})
 
     def _keep(self, client: int, broadcast: Broadcast, answer: Answer) -> None:
-        """What the server knows of an ADMM client from now on."""
-        if isinstance(answer, Update) and "vector" in answer.values:
-            vector = answer.values["vector"]
+        """What the server knows of an ADMM client from now on; after a fault it says so itself."""
+        self.sent.pop(client, None)
+        if not (isinstance(answer, Update) and "rho" in broadcast.values):
+            return
+        vector, w = answer.values.get("vector"), broadcast.values["points"][0]
+        if vector is not None and vector.dtype == w.dtype and vector.shape == w.shape:
             self.sent[client] = (vector, dual_of(broadcast, vector))
 
 
