@@ -78,7 +78,7 @@ def test_a_liar_who_tells_the_truth_is_an_honest_client(method):
 
 @pytest.mark.parametrize("method", METHODS)
 def test_one_who_lied_goes_on_as_the_server_expects(method):
-    """The truth after a lie that was let through is no fault of form: ADMM's dual is the server's."""
+    """The truth after a lie that was let through: ADMM's dual is the one that the server knows."""
     stage = stage_of("intercept")
     scene = stage.scene(ATTACKS["labels flipped"], method, 3, stage.limits)
     once = lies.timed(lambda turn: turn.broadcast.round == 2, lies.poison(lies.flipped))

@@ -36,7 +36,13 @@ _ON_FAULT: dict[str, tuple[OnFault, ...]] = {
     "intercept": ("stop", "drop"),
     "no intercept": ("drop",),
 }
-_QUICK = ("fault: NaN", "no loss at all", "labels flipped", "absent from round 5 on")
+_QUICK = (
+    "fault: NaN",
+    "no loss at all",
+    "labels flipped",
+    "the poison that raises F* most",
+    "absent from round 5 on",
+)
 
 
 @dataclass(frozen=True)

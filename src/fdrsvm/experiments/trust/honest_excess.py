@@ -66,8 +66,12 @@ def excesses(profile: ClientProfile, limits: Limits, said: Said, *, boxed: bool)
 def _of_cuts(
     profile: ClientProfile, limits: Limits, said: Said, boxed: bool
 ) -> dict[str, tuple[float, float]]:
-    """Rules on a cut alone; relative to the limit itself."""
+    """Rules on a cut alone: relative to the limit itself, and to the largest risk of all points.
+
+    A constant is often what is left of a risk after the slope times the model is taken away.
+    """
     reach = limits.slopes[: said.slopes.shape[1]]
+    largest = max(limits.risk_ceiling(profile, w) for w in said.points) / limits.loss_at_zero
     found = {
         "constant at most loss(0)": _largest(said.constants / limits.loss_at_zero - 1.0),
         "constant at least 0": _largest(-said.constants / limits.loss_at_zero),
@@ -78,7 +82,7 @@ def _of_cuts(
     if type(limits.loss) is Hinge and not boxed:
         mass = np.abs(said.slopes) / reach - said.constants[:, None]
         found["slope at most constant times limits"] = _largest(mass)
-    return {rule: (value, value) for rule, value in found.items()}
+    return {rule: (value, value / largest) for rule, value in found.items()}
 
 
 def _of_pairs(
