@@ -117,6 +117,19 @@ def test_poison_is_neither_named_nor_false(name, method):
     assert (found.broken, found.named, found.error, found.blamed) == ("", None, "", ())
 
 
+def test_what_legal_poison_can_do_is_as_documented():
+    stage = stage_of("intercept")
+    names = [problem.profile.client_id for problem in stage.problems]
+    epsilon = stage.problems[3].profile.epsilon
+    equal = dict.fromkeys(names, 1.0 / len(names))
+    strongest, _ = stage.poisoned(equal, (3,), stage.limits, epsilon).strongest
+    honest = stage.honest_run("bundle")
+    assert (round(honest.objective, 2), round(strongest, 2)) == (0.12, 0.91)
+    poisoned = stage.attacked("the poison that raises F* most", "bundle", "stop")
+    accuracy = stage.clients.accuracy(honest.model)
+    assert (round(accuracy, 1), round(poisoned.accuracy, 1)) == (97.7, 60.8)
+
+
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("on_fault", ["stop", "drop"])
 def test_a_fault_is_named_at_once(method, on_fault):

@@ -264,7 +264,7 @@ class Stage:
     ) -> Run:
         liars = ATTACKS[name].liars
         profile = ATTACKS[name].profile(self.problems[liars[0]].profile)
-        left_out = tuple(getattr(result, "left_out", ()))
+        left_out = self._left_out(result)
         weights = _weights_of(result, left_out)
         known = self.poisoned(weights, liars, limits, profile.epsilon)
         faults = [
@@ -275,6 +275,8 @@ class Stage:
         ]
         named = [(round_, who) for round_, fault in faults if (who := self._who(fault))]
         mine = [round_ for round_, who in named if who in self._ids(liars)]
+        if not mine and set(left_out) & set(self._ids(liars)):
+            mine = [result.n_rounds]
         return Run(
             attack=name,
             setting=self.setting,
@@ -315,6 +317,12 @@ class Stage:
             n_rounds=round_,
             gap=None,
         )
+
+    def _left_out(self, result: Result) -> tuple[str, ...]:
+        """Names of the clients that the run went on without, as names or places."""
+        names = self._ids(range(len(self.problems)))
+        found = getattr(result, "left_out", ())
+        return tuple(who if isinstance(who, str) else names[who] for who in found)
 
     def _ids(self, clients: Sequence[int]) -> list[str]:
         return [self.problems[g].profile.client_id for g in clients]
