@@ -295,8 +295,8 @@ def _train(
             run_id=record.run_id,
             limits=limits,
         )
-    for one in caught:
-        tell(f"warning: {one.message}")
+    for warning in caught:
+        tell(f"warning: {warning.message}")
     _write_results(result, estimator, agreement, names, folder, audit, caught)
     tell(
         f"{result.reason.value} after {result.n_rounds} rounds: worst-case risk "

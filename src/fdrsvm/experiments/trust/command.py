@@ -61,7 +61,8 @@ class Part:
 PARTS = (
     Part("faulty", "Faulty updates", "faulty_updates"),
     Part("honest", "Honest updates", "honest_updates"),
-    Part("attacks", "Attacks of one client in seven", "attacks"),
+    Part("attacks", "Attacks of one client in seven, or two", "attacks"),
+    Part("screening", "What the screen costs", "screening_cost"),
     Part("leaks", "Rows that messages give away", "leak_figures"),
     Part("sums", "Secure aggregation", "secure_sums"),
     Part("privacy", "Differential privacy", "privacy_figures"),

@@ -23,18 +23,21 @@ class SevenClients:
     X_test: Array
     y_test: Array
 
-    def training(self) -> tuple[list[ClientProblem], Limits]:
+    def training(
+        self, *, fit_intercept: bool = True, kappa: float = 1.0
+    ) -> tuple[list[ClientProblem], Limits]:
         """The clients, and the limits that their features keep to."""
         problems = [
-            make_client(f"client {g}", X, y, fit_intercept=True)
+            make_client(f"client {g}", X, y, fit_intercept=fit_intercept, kappa=kappa)
             for g, (X, y) in enumerate(self.parts)
         ]
         return problems, Limits.checked("unit-box", self.X_test.shape[1])
 
     def accuracy(self, model: Array) -> float:
         """In percent, on the rows held out."""
+        n_features = self.X_test.shape[1]
         with np.errstate(invalid="ignore", over="ignore"):
-            scores = self.X_test @ model[:-1] + model[-1]
+            scores = self.X_test @ model[:n_features] + model[n_features:].sum()
         return 100.0 * float(np.mean(np.where(scores > 0.0, 1.0, -1.0) == self.y_test))
 
 
