@@ -30,7 +30,7 @@ from fdrsvm.federation.memory_file import MemoryFile
 from fdrsvm.federation.run_folder import RunRecord
 from tests.federated.cases import blobs, problems, train
 
-PROFILE = ClientProfile("north", 5, 2, True, "linf", 0.1, 0.1)
+PROFILE = ClientProfile("north", 5, 2, True, "linf", 0.1, 0.1, 0.1)
 DEEP = "[" * 100_000 + "]" * 100_000
 
 

@@ -47,7 +47,7 @@ def test_honest_answers_keep_to_the_rules_up_to_rounding():
 
 
 def test_an_excess_over_a_rule_is_found():
-    profile = ClientProfile("a", 10, 2, False, "linf", 0.1, 0.1)
+    profile = ClientProfile("a", 10, 2, False, "linf", 0.1, 0.1, 0.1)
     limits = Limits.checked(1.0, 2)
     point = np.array([[0.5, 0.0]])
     honest = {

@@ -33,7 +33,7 @@ from fdrsvm.federated.rounds import run_rounds
 from fdrsvm.federated.transports.in_process import InProcess
 from tests.federated.cases import blobs, problems
 
-PROFILE = ClientProfile("north", 10, 2, True, "linf", 0.1, 0.1)
+PROFILE = ClientProfile("north", 10, 2, True, "linf", 0.1, 0.1, 0.1)
 INTRODUCTION = Introduction(PROFILE, 12, (0, 1), ("a", "b"), "", "0.1.0")
 # As JSON text: what Python reads as infinite, whole numbers beyond float64, and nesting.
 HUGE = ["1e400", "-1e400", "1" + "0" * 400, "-1" + "0" * 400, "[[1" + "0" * 400 + "]]", "2e308"]

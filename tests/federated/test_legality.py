@@ -4,6 +4,8 @@ The programs are written out from the definition, over rows of any place within 
 share no formula with the kernels.
 """
 
+import itertools
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -26,14 +28,18 @@ def size_of(w, norm):
     return np.linalg.norm(w, {"l1": np.inf, "l2": 2, "linf": 1}[norm])
 
 
-def needed_by_kernel(cut, model, limits, norm, fit_intercept=True):
-    """``_needed`` by way of the public rule: the least risk that does not contradict the cut."""
+def span_by_kernel(cut, model, limits, norm, *, floor=None, flips=0.0):
+    """Least and largest risk of a client with that cut; its radius is the cut's if not given."""
     n_features = limits.features.size
     bounds = kernels.Bounds(*Rules(limits).below)
-    other = np.empty(0)
-    place = kernels._place(model, NORM_CODES[norm], n_features, bounds, other)
+    place = kernels._place(model, NORM_CODES[norm], n_features, bounds, np.empty(0))
     constant, slope, norm_weight = cut
-    return kernels._needed(constant, slope, norm_weight, place, n_features, bounds)[0]
+    radius = kernels.Radius(norm_weight if floor is None else floor, flips)
+    return kernels._pair(constant, slope, norm_weight, place, radius, n_features, bounds)[:2]
+
+
+def needed_by_kernel(cut, model, limits, norm):
+    return span_by_kernel(cut, model, limits, norm)[0]
 
 
 def least_loss_by_program(constant, slope, w, b, limits):
@@ -209,3 +215,75 @@ def test_the_lift_of_a_single_row_reaches_the_rule():
     needed = needed_by_kernel((cut.constant, cut.slope, cut.norm_weight), model, limits, "linf")
     np.testing.assert_allclose(np.abs(cut.slope), np.append(features, 1.0) * cut.constant)
     assert needed == pytest.approx(risk, rel=1e-14)
+
+
+def largest_loss_by_program(constant, slope, w, b, limits):
+    """Largest hinge at (w, b) of legal rows that a cut is made of: they sit in corners.
+
+    Unknown is how the mass of the cut is spread over all corners of the limits.
+    """
+    P = w.size
+    corners = np.array(list(itertools.product((-1.0, 1.0), repeat=P))) * limits
+    rows = np.vstack([np.column_stack([corners, np.full(len(corners), y)]) for y in (1.0, -1.0)])
+    losses = np.maximum(0.0, 1.0 - rows @ np.append(w, b))
+    equal = np.vstack([np.ones(len(rows)), rows.T])
+    found = linprog(-losses, A_eq=equal, b_eq=[constant, *-slope], method="highs")
+    assert found.success
+    return -found.fun + (1.0 - constant) * (1.0 + limits @ np.abs(w) + abs(b))
+
+
+@settings(deadline=None, max_examples=100)
+@given(seed=st.integers(0, 2**32 - 1))
+def test_no_rows_that_give_a_cut_have_a_larger_risk_than_the_rule_says(seed):
+    rng = np.random.default_rng(seed)
+    P = int(rng.integers(1, 4))
+    limits = 10.0 ** rng.uniform(-1, 1, P)
+    constant, slope = random_legal_cut(rng, limits)
+    model = np.append(rng.normal(size=P) * rng.choice([0.05, 1.0, 5.0]), rng.normal())
+    cut, w = (constant, slope, 0.2), model[:-1]
+    _, highest = span_by_kernel(cut, model, Limits.checked(limits, P), "linf")
+    largest = largest_loss_by_program(constant, slope, w, model[-1], limits)
+    scale = 1.0 + limits @ np.abs(w) + abs(model[-1])
+    assert largest + 0.2 * size_of(w, "linf") <= highest + TOLERANCE * scale
+
+
+@settings(deadline=None, max_examples=200)
+@given(seed=st.integers(0, 2**32 - 1), norm=st.sampled_from(NORMS))
+def test_every_cut_and_every_risk_of_a_client_go_together(seed, norm):
+    """[pair] with flipped labels: touching cuts at one model, risks at another, any kappa."""
+    rng = np.random.default_rng(seed)
+    n, P = int(rng.integers(1, 8)), int(rng.integers(1, 4))
+    limits = 10.0 ** rng.uniform(-1, 1, P)
+    X = limits * rng.uniform(-1.0, 1.0, (n, P)) ** rng.choice([1, 3])
+    y, mass = rng.choice([-1.0, 1.0], n), rng.random(n) + 0.01
+    epsilon = float(10.0 ** rng.uniform(-3, 0.5))
+    kappa = float(rng.choice([0.1, 0.5, 1.0, 4.0, np.inf]))
+    client = make_client(
+        "c", X, y, epsilon=epsilon, kappa=kappa, norm=norm, sample_weight=mass, fit_intercept=True
+    )
+    scale = rng.choice([0.1, 1.0, 10.0])
+    models = scale * rng.normal(size=(2, P + 1)) / np.append(limits, 1.0)
+    _, cut = client.cut_at(models[0])
+    risk = client.risk_of(models[1])
+    lowest, highest = span_by_kernel(
+        (cut.constant, cut.slope, cut.norm_weight),
+        models[1],
+        Limits.checked(limits, P),
+        norm,
+        floor=client.profile.floor,
+        flips=client.profile.flips,
+    )
+    slack = 1e-12 * (1.0 + abs(risk) + np.append(limits, 1.0) @ np.abs(models[1]))
+    assert lowest - slack <= risk <= highest + slack
+
+
+def test_with_trusted_labels_nobody_can_pretend_a_smaller_radius():
+    """At kappa = inf all of the radius moves features: the rule is an equality for one row."""
+    client = make_client("c", [[0.5]], [1.0], epsilon=0.1, kappa=np.inf)
+    model = np.array([0.7])
+    limits = Limits.checked(1.0, 1)
+    risk, cut = client.cut_at(model)
+    claimed = (cut.constant, cut.slope, 0.0)  # as if the radius were 0
+    lowest, _ = span_by_kernel(claimed, model, limits, "linf", floor=0.1, flips=0.0)
+    assert lowest == pytest.approx(risk, rel=1e-14)
+    assert span_by_kernel(claimed, model, limits, "linf", floor=0.0)[0] < risk

@@ -79,6 +79,11 @@ class Federation:
         return np.array([profile.floor for profile in self.profiles])
 
     @cached_property
+    def radii(self) -> Array:
+        """What the rules know of each client's radius: its floor, and the mass it can flip."""
+        return np.array([[profile.floor, profile.flips] for profile in self.profiles])
+
+    @cached_property
     def floor(self) -> float:
         """F(w) >= floor ||w||_* for every w."""
         return float(self.alphas @ self.floors)

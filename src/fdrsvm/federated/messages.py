@@ -56,7 +56,8 @@ class ClientProfile:
     """What a client says of itself when it joins; all that the server knows of its data.
 
     ``floor`` is a number with f(w) >= floor ||w||_* for every w: the radius times the loss's
-    Lipschitz constant, or 0 on a box.
+    Lipschitz constant, or 0 on a box. ``flips`` is the mass of labels that the radius can flip,
+    epsilon / kappa.
     """
 
     client_id: str
@@ -66,6 +67,7 @@ class ClientProfile:
     norm: str
     epsilon: float
     floor: float
+    flips: float
 
 
 def encode(message: Broadcast | Update) -> bytes:
@@ -122,6 +124,7 @@ _PROFILE_RULES: dict[str, Callable[[Any], bool]] = {
     "norm": lambda value: value in NORMS,
     "epsilon": _is_size,
     "floor": _is_size,
+    "flips": _is_size,
 }
 
 

@@ -165,6 +165,7 @@ def make_client(
         norm=risk.ball.norm,
         epsilon=risk.ball.epsilon,
         floor=risk.ball.epsilon * risk.loss.lipschitz if risk.ball.box is None else 0.0,
+        flips=risk.ball.epsilon / risk.ball.kappa,
     )
     problem = ClientProblem(
         profile,

@@ -45,13 +45,14 @@ _RULES: dict[int, tuple[str, str]] = {
     kernels.RISK_HIGH: ("risk", "a risk exceeds what the limits on features allow"),
     kernels.ABOVE: ("cut", "a cut, or rows that give it, lies above a risk of the same answer"),
     kernels.APART: ("cut", "a cut does not touch the risk where it was made"),
+    kernels.OVER: ("risk", "a risk exceeds that of any rows that give a cut of the same answer"),
     kernels.VECTOR: ("vector", "the vector does not follow from the cut"),
     kernels.INTERCEPT: ("vector", "the vector's intercept does not follow from the cut"),
     kernels.SQUARES: ("squares", "a square is not that of its vector"),
     kernels.CONTRADICTING: (
         CONTRADICTION,
-        "a cut of one round, or rows that give it, lies above its risk in another: wrong answers, "
-        "or data that changed",
+        "a cut of one round, or rows that give it, lies above its risk in another, or could not be "
+        "as bad: wrong answers, or data that changed",
     ),
 }
 
@@ -110,7 +111,7 @@ class Rules:
         """The entries of the kernels' Bounds."""
         limits = self.limits
         if limits is None:
-            return -np.inf, np.inf, np.empty(0), False, False, touches, 0.0
+            return -np.inf, np.inf, np.empty(0), False, False, touches, not self.of_sums, 0.0
         return (
             0.0 if limits.is_known_loss else -np.inf,
             limits.loss_at_zero,
@@ -118,6 +119,7 @@ class Rules:
             limits.are_finite,
             limits.is_hinge and self.of_masses,
             touches,
+            not self.of_sums,
             limits.resolution,
         )
 
@@ -253,10 +255,10 @@ def judge_answers(
     of the baselines: a mean loss plus the penalty times ||w||^2, and the cuts are of the loss.
     """
     P, clients = federation.n_features, answers.clients
-    risks, floors = answers.risks, federation.floors[clients]
+    risks, radii = answers.risks, federation.radii[clients]
     if penalties is not None:
         squares = np.einsum("ij,ij->i", points[:, :P], points[:, :P])
-        risks, floors = risks - np.outer(penalties[clients], squares), np.zeros(clients.size)
+        risks, radii = risks - np.outer(penalties[clients], squares), np.zeros((clients.size, 2))
     found = kernels.judge_answers(
         points,
         rules.others(points),
@@ -268,7 +270,7 @@ def judge_answers(
         answers.constants,
         answers.slopes,
         answers.norm_weights,
-        floors,
+        radii,
         rules.touching if touching else rules.below,
     )
     return faults_of(clients, found)
@@ -288,6 +290,7 @@ def judge_past(
         known.constants,
         known.slopes,
         known.norm_weights,
+        federation.radii,
         rules.below,
     )
     return faults_of(np.arange(federation.n_clients), found)
@@ -315,7 +318,7 @@ def judge_round(
         answers.constants,
         answers.slopes,
         answers.norm_weights,
-        federation.floors,
+        federation.radii,
         evidence.constants,
         evidence.slopes,
         evidence.norm_weights,

@@ -183,6 +183,7 @@ def audit_sums(
         n_samples=int(sizes.sum()),
         epsilon=float(alphas @ [p.epsilon for p in recording.profiles]),
         floor=float(alphas @ [p.floor for p in recording.profiles]),
+        flips=float(alphas @ [p.flips for p in recording.profiles]),
     )
     masses = np.unique((alphas / sizes)[alphas > 0.0])
     known = _known(known_rows, recording.profiles, alphas / sizes)

@@ -7,7 +7,6 @@ data, is the liar named and nobody else, and is its model better than what legal
 
 from __future__ import annotations
 
-import inspect
 import warnings
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -16,7 +15,13 @@ from typing import Any
 
 import numpy as np
 
-from fdrsvm.errors import ClientError, ConvergenceWarning, FDRSVMError, QuorumError
+from fdrsvm.errors import (
+    ClientError,
+    ConvergenceWarning,
+    FDRSVMError,
+    LeftOutWarning,
+    QuorumError,
+)
 from fdrsvm.experiments.trust.legal_poison import HonestRows, Poisoned, judge, strongest_rows
 from fdrsvm.experiments.trust.lies import ATTACKS, LATE, Attack
 from fdrsvm.experiments.trust.lying import Lying, Scene
@@ -319,10 +324,8 @@ class Stage:
         )
 
     def _left_out(self, result: Result) -> tuple[str, ...]:
-        """Names of the clients that the run went on without, as names or places."""
-        names = self._ids(range(len(self.problems)))
-        found = getattr(result, "left_out", ())
-        return tuple(who if isinstance(who, str) else names[who] for who in found)
+        """Names of the clients that the run went on without."""
+        return tuple(result.left_out)
 
     def _ids(self, clients: Sequence[int]) -> list[str]:
         return [self.problems[g].profile.client_id for g in clients]
@@ -394,11 +397,9 @@ class _Standstill:
 def _quietly_run(
     transport: Any, method: _Method, limits: Limits, quorum: int, on_fault: OnFault = "stop"
 ) -> Result:
-    settings: dict[str, Any] = {}
-    if "leave_out_after" in inspect.signature(run_rounds).parameters:
-        settings["leave_out_after"] = _LEFT_OUT_AFTER
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
+        warnings.simplefilter("ignore", LeftOutWarning)
         return run_rounds(
             transport,
             method.algorithm,
@@ -409,7 +410,7 @@ def _quietly_run(
             limits=limits,
             callbacks=[_Standstill()],
             run_id="attacks",
-            **settings,
+            leave_out_after=_LEFT_OUT_AFTER,
         )
 
 

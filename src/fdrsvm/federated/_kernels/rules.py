@@ -4,8 +4,8 @@ A client's own risks are rows, its cuts lie one after the other; nothing is chec
 
 Cut      mass rule: a hinge cut with constant A is made of rows of mass A, so |v_j| <= R_j A
 Risk     between what the best and the worst rows within the limits would give
-Both     rows that give the cut have at least a certain loss at every model, ``_needed``; a risk
-         of the same client below it is wrong, in the same answer or in another round
+Both     rows that give the cut have at least and at most a certain risk at every model, ``_span``;
+         a risk of the same client outside is wrong, in the same answer or in another round
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from fdrsvm.maths.norms import L1, LINF, dual_norm_of
 
 # Which rule is broken, in the order in which they are looked at.
 KEPT, NORM_WEIGHT, CONSTANT_HIGH, CONSTANT_LOW, SLOPE, RISK_LOW, RISK_HIGH, ABOVE, APART = range(9)
-VECTOR, INTERCEPT, SQUARES, CONTRADICTING = range(9, 13)
+OVER, VECTOR, INTERCEPT, SQUARES, CONTRADICTING = range(9, 14)
 
 # Two ways to compute one number agree to ROUNDING of the numbers in the answer; what cancels on
 # the way, rows of size up to R, adds at most TINY of the scores they can have. See [slack].
@@ -37,11 +37,12 @@ class Bounds(NamedTuple):
     has_slopes: bool  # whether these are finite
     is_hinge: bool
     touches: bool  # whether the first cuts must equal the risks
+    is_single: bool  # whether answers are of one client each, not sums
     grid: float  # risks are rounded up to it, constants down
 
 
 # A named tuple costs some ten microseconds on its way into compiled code, a plain one hardly any.
-Plain: TypeAlias = "tuple[float, float, Array, bool, bool, bool, float]"
+Plain: TypeAlias = "tuple[float, float, Array, bool, bool, bool, bool, float]"
 
 
 class Place(NamedTuple):
@@ -97,26 +98,71 @@ def _by_label(constant: float, slope: Array, place: Place, n_features: int, limi
     return float(max(up * (1.0 - b) - highest, down * (1.0 + b) - (total - lowest)))
 
 
+class Radius(NamedTuple):
+    """What of a client's radius the rules know."""
+
+    floor: float  # epsilon L, or 0 on a box
+    flips: float  # epsilon / kappa: the mass of labels that it can flip
+
+
 @compiled
-def _needed(
+def _span(
+    constant: float,
+    linear: float,
+    of_rows: float,
+    norm_weight: float,
+    place: Place,
+    radius: Radius,
+    bounds: Bounds,
+) -> tuple[float, float]:
+    """[pair]: between these is every risk at ``place``, if a hinge cut is true.
+
+    ``linear`` is A + v.w + v_b b, ``of_rows`` the least hinge of the rows that it is made of.
+    """
+    size, score = place.size, place.score
+    # What the cut spends on flipped labels it need not spend here, but then it lacks their losses.
+    given = max(radius.floor - norm_weight, 0.0) * size
+    if given > 0.0 and bounds.is_single:
+        if radius.flips == 0.0:
+            given = 0.0
+        else:
+            price = radius.floor * size / radius.flips  # kappa ||w||_*
+            share = 1.0 - norm_weight / radius.floor
+            given = min(given, price * of_rows / max(1.0 + 0.5 * price, price))
+            given = min(given, share * radius.flips * min(2.0 * score, 1.0 + score))
+    rest = max(1.0 - constant - bounds.grid, 0.0)  # what is not in the cut are rows too
+    lowest = radius.floor * size - given + of_rows + rest * place.least
+    if radius.floor == 0.0 or not bounds.is_single:
+        return lowest, np.inf
+    worst = constant
+    if score > 0.0:  # rows with that mean score are worst in the two outermost places
+        margins = (constant - linear) / score
+        worst = 0.5 * ((constant - margins) * (1.0 + score) + (constant + margins) * place.least)
+    outside = rest + 2.0 * (radius.flips + bounds.grid)
+    return lowest, radius.floor * size + worst + outside * (1.0 + score)
+
+
+@compiled
+def _pair(
     constant: float,
     slope: Array,
     norm_weight: float,
     place: Place,
+    radius: Radius,
     n_features: int,
     bounds: Bounds,
-) -> tuple[float, float]:
-    """Below this no risk at ``place`` is, if the cut is true; and the scale of its rounding."""
+) -> tuple[float, float, float]:
+    """Least and largest risk at ``place``, if the cut is true; and how far rounding may lead."""
     value, scale = _value(constant, slope, norm_weight, place)
     slack = ROUNDING * scale + TINY * (1.0 + place.score)
     if not (bounds.is_hinge and bounds.has_slopes):
-        return value, slack
-    moved = norm_weight * place.size
-    of_rows = max(value - moved, 0.0)
+        return value, np.inf, slack
+    linear = value - norm_weight * place.size
+    of_rows = max(linear, 0.0)
     if slope.size > n_features and bounds.grid == 0.0:
         of_rows = max(of_rows, _by_label(constant, slope, place, n_features, bounds.slopes))
-    # What is not in the cut are rows too.
-    return moved + of_rows + max(1.0 - constant - bounds.grid, 0.0) * place.least, slack
+    lowest, highest = _span(constant, linear, of_rows, norm_weight, place, radius, bounds)
+    return lowest, highest, slack
 
 
 @compiled
@@ -153,11 +199,12 @@ def _judged(
     constants: Array,
     slopes: Array,
     norm_weights: Array,
-    floor: float,
+    radius: Radius,
     n_features: int,
     bounds: Bounds,
 ) -> tuple[int, float, float]:
     """The first rule that one client's answer breaks, with value and limit."""
+    floor = radius.floor
     n_points = len(places)  # none where a sum's cuts were made at every client's own optimum
     reach = 0.0
     for i in range(n_points):
@@ -180,12 +227,14 @@ def _judged(
             return RISK_HIGH, risks[i], highest
     for k in range(constants.size):
         for i in range(n_points):
-            value, slack = _needed(
-                constants[k], slopes[k], norm_weights[k], places[i], n_features, bounds
+            lowest, highest, slack = _pair(
+                constants[k], slopes[k], norm_weights[k], places[i], radius, n_features, bounds
             )
             slack += ROUNDING * abs(scales[i])
-            if not value <= risks[i] + slack:
-                return ABOVE, value, risks[i]
+            if not lowest <= risks[i] + slack:
+                return ABOVE, lowest, risks[i]
+            if not risks[i] <= highest + slack:
+                return OVER, risks[i], highest
             if bounds.touches and k == i:
                 value, _ = _value(constants[k], slopes[k], norm_weights[k], places[i])
                 if not value >= risks[i] - slack - 2.0 * bounds.grid:
@@ -205,13 +254,14 @@ def judge_answers(
     constants: Array,
     slopes: Array,
     norm_weights: Array,
-    floors: Array,
+    radii: Array,
     limits: Plain,
 ) -> Array:
     """For each client (a row of ``risks``) the first rule broken, a value and its limit.
 
     The g-th has ``counts[g]`` cuts, those at the points first. ``scales`` are the numbers that
-    ``risks`` are differences of, or the risks themselves. ``others`` are rows for ``_place``.
+    ``risks`` are differences of, or the risks themselves. ``others`` are rows for ``_place``,
+    ``radii`` the entries of a Radius per client.
     """
     bounds = Bounds(*limits)
     found = np.zeros((risks.shape[0], 3))
@@ -229,7 +279,7 @@ def judge_answers(
             constants[own],
             slopes[own],
             norm_weights[own],
-            floors[g],
+            Radius(radii[g, 0], radii[g, 1]),
             n_features,
             bounds,
         )
@@ -242,6 +292,7 @@ def _contradicts(
     slope: Array,
     norm_weight: float,
     place: Place,
+    radius: Radius,
     risk: float,
     n_features: int,
     bounds: Bounds,
@@ -249,10 +300,13 @@ def _contradicts(
     """Whether a cut cannot be true where a risk is; a nan is one that was not given."""
     if np.isnan(risk) or np.isnan(constant):
         return KEPT, 0.0, 0.0
-    value, slack = _needed(constant, slope, norm_weight, place, n_features, bounds)
-    if value <= risk + slack + ROUNDING * abs(risk):
-        return KEPT, 0.0, 0.0
-    return CONTRADICTING, value, risk
+    lowest, highest, slack = _pair(constant, slope, norm_weight, place, radius, n_features, bounds)
+    slack += ROUNDING * abs(risk)
+    if not lowest <= risk + slack:
+        return CONTRADICTING, lowest, risk
+    if not risk <= highest + slack:
+        return CONTRADICTING, risk, highest
+    return KEPT, 0.0, 0.0
 
 
 @compiled
@@ -266,6 +320,7 @@ def contradictions(
     constants: Array,
     slopes: Array,
     norm_weights: Array,
+    radii: Array,
     limits: Plain,
 ) -> Array:
     """For each client (a row of ``risks``) whether one of its cuts contradicts one of its risks.
@@ -284,6 +339,7 @@ def contradictions(
                     slopes[k],
                     norm_weights[k],
                     place,
+                    Radius(radii[g, 0], radii[g, 1]),
                     risks[g, i],
                     n_features,
                     bounds,
@@ -303,7 +359,7 @@ def judge_round(
     constants: Array,
     slopes: Array,
     norm_weights: Array,
-    floors: Array,
+    radii: Array,
     past_constants: Array,
     past_slopes: Array,
     past_norm_weights: Array,
@@ -329,38 +385,45 @@ def judge_round(
         constants,
         slopes,
         norm_weights,
-        floors[clients],
+        radii[clients],
         limits,
     )
-    for k in range(clients.size):
-        if found[k, 0] == KEPT:
-            found[k, 0], found[k, 1], found[k, 2] = _contradicts(
-                constants[k],
-                slopes[k],
-                norm_weights[k],
-                best,
-                best_risks[clients[k]],
-                n_features,
-                bounds,
-            )
+    is_span = bounds.is_hinge and bounds.has_slopes
     # One product for all of the past; what is summed up again is what looks suspicious. The
     # labels of old cuts are not told apart: of those that prove a bound the certificate's own
     # check does it.
     n_clients, width = past_constants.shape[1], place.point.size
     falls = np.dot(past_slopes.reshape(-1, width), place.point)
     for k in range(clients.size):
-        g = clients[k]
+        g, risk = clients[k], risks[k]
+        radius = Radius(radii[g, 0], radii[g, 1])
+        if found[k, 0] == KEPT:
+            found[k, 0], found[k, 1], found[k, 2] = _contradicts(
+                constants[k],
+                slopes[k],
+                norm_weights[k],
+                best,
+                radius,
+                best_risks[g],
+                n_features,
+                bounds,
+            )
         for t in range(past_constants.shape[0]):
-            constant, moved = past_constants[t, g], past_norm_weights[t, g] * place.size
-            value = moved + max(constant + falls[t * n_clients + g], 0.0)
-            value += max(1.0 - constant, 0.0) * place.least
-            if not value <= risks[k] and found[k, 0] == KEPT:
+            constant, norm_weight = past_constants[t, g], past_norm_weights[t, g]
+            linear = constant + falls[t * n_clients + g]
+            lowest, highest = linear + norm_weight * place.size, np.inf
+            if is_span:
+                lowest, highest = _span(
+                    constant, linear, max(linear, 0.0), norm_weight, place, radius, bounds
+                )
+            if not lowest <= risk <= highest and found[k, 0] == KEPT:
                 found[k, 0], found[k, 1], found[k, 2] = _contradicts(
                     constant,
                     past_slopes[t, g],
-                    past_norm_weights[t, g],
+                    norm_weight,
                     place,
-                    risks[k],
+                    radius,
+                    risk,
                     n_features,
                     bounds,
                 )

@@ -271,6 +271,7 @@ class SecureSum:
                 n_samples=sum(profile.n_samples for profile in profiles),
                 epsilon=float(alphas @ epsilons),
                 floor=self.members.floor,
+                flips=float(alphas @ [profile.flips for profile in profiles]),
             )
         ]
 
