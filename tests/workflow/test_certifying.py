@@ -1,5 +1,7 @@
 """What is recomputed is what training certified, for every estimator and option that changes it."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -49,6 +51,17 @@ def test_a_fifth_of_the_rows_moved_changes_the_verdict(rows):
     assert recompute(model, moved).agrees is False
     other = Rows(rows.X, rows.y, np.full(90, "z"), rows.feature_names)
     assert recompute(model, other).agrees is None  # the file says nothing of that client
+
+
+def test_risks_that_were_rounded_up_agree_up_to_the_resolution(rows):
+    model = train(FitSettings(params={"epsilon": 0.02, "resolution": 1e-6}), rows).model
+    again = recompute(model, rows)
+    assert again.resolution == 1e-6
+    assert again.agrees is True
+    assert all(0.0 < one.stated - one.worst_case < 1e-6 for one in again.risks)
+    assert replace(again, resolution=0.0).agrees is False
+    moved = Rows(rows.X + 1.0, rows.y, rows.clients, rows.feature_names)
+    assert recompute(model, moved).agrees is False
 
 
 def test_another_radius_is_taken_for_all_clients(rows):
