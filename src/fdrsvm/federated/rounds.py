@@ -298,22 +298,27 @@ class _Loop:
             return self.algorithm.judge(self.federation, state, replies, self.rules)
 
         found = self.exchange(round_, self.method, asked, form, judge)
+        judged = self.algorithm.standing(state).parts
         for client in found.contradicting:
             state = self.algorithm.forget(self.federation, state, client)
         state = self.algorithm.advance(self.federation, state, found.replies)
         if settling:
             state = self.algorithm.settle(self.federation, state)
-        unsound = self.judge_proof(state)
+        unsound = self.judge_proof(state, judged)
         self._check_faults(round_, unsound)
         for client in unsound:
             state = self.algorithm.forget(self.federation, state, client)
         return state, replace(found, faults={**found.faults, **unsound})
 
-    def judge_proof(self, state: Any) -> Faults:
-        """Clients by whose words the certificate of a state, as it is, cannot be true."""
+    def judge_proof(self, state: Any, judged: Sequence[Standing] = ()) -> Faults:
+        """Clients by whose words the certificate of a state, as it is, cannot be true.
+
+        What has not changed since it was ``judged`` is not judged again.
+        """
         faults: Faults = {}
         for part in self.algorithm.standing(state).parts:
-            faults = {**judge_proof(self.federation, self.rules, part), **faults}
+            if not any(part is one for one in judged):
+                faults = {**judge_proof(self.federation, self.rules, part), **faults}
         return faults
 
     def evaluation(self, state: Any, point: Array, round_: int) -> tuple[Any, tuple[str, ...]]:
