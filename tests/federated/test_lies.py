@@ -127,6 +127,16 @@ def test_a_floor_that_does_not_follow_from_the_radius_is_refused(floor):
         run_rounds(Claiming(problems(clients)), Bundle())
 
 
+def test_a_radius_beside_which_nothing_else_counts_is_refused():
+    class Huge(InProcess):
+        def join(self):
+            first, second, *others = super().join()
+            return [first, replace(second, epsilon=1e300, floor=1e300), *others]
+
+    with pytest.raises(InvalidInputError, match=r"'client-1'.*radius must be at most 1e\+09"):
+        run_rounds(Huge(problems(blobs(4))), Bundle())
+
+
 def test_floors_of_other_losses_and_of_boxes_are_right():
     X, y = [[0.1], [0.9]], [-1, 1]
     for settings in ({"loss": "logistic"}, {"support": "unit-box"}, {"epsilon": 0.0}):

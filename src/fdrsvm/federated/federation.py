@@ -19,6 +19,10 @@ from fdrsvm.maths.arrays import Array, check_choice, check_non_negative, check_v
 from fdrsvm.maths.norms import Norm
 
 
+# Beside risks of about 1 float64 keeps nothing of the others if one client's is 1e16.
+_LARGEST_RADIUS = 1e9
+
+
 @dataclass(frozen=True)
 class Federation:
     """The clients, always in the same order, and their weights alpha_g."""
@@ -110,12 +114,19 @@ class Federation:
         return float(self.alphas[counted] @ risks[counted])
 
 
-def check_floors(profiles: Sequence[ClientProfile], lipschitz: float, *, of_sums: bool) -> None:
+def check_radii(profiles: Sequence[ClientProfile], lipschitz: float, *, of_sums: bool) -> None:
     """A floor follows from the radius: epsilon L, or 0 on a box; for sums anything between.
 
-    It enters every bound, so a client's word for it is not enough.
+    It enters every bound, so a client's word for it is not enough. Nor may a radius be so large
+    that the others' numbers are lost beside it.
     """
     for profile in profiles:
+        if not profile.epsilon <= _LARGEST_RADIUS:
+            raise InvalidInputError(
+                f"client {profile.client_id!r}",
+                f"its radius must be at most {_LARGEST_RADIUS:g}",
+                f"it is {profile.epsilon:g}",
+            )
         floor, highest = profile.floor, profile.epsilon * lipschitz
         is_legal = floor in (0.0, highest) or (of_sums and 0.0 <= floor <= highest * (1.0 + 1e-12))
         if not is_legal:

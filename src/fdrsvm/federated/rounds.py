@@ -28,7 +28,7 @@ from fdrsvm.errors import (
 from fdrsvm.federated.algorithms.base import Algorithm, describe
 from fdrsvm.federated.algorithms.one_vs_rest import evaluation_request
 from fdrsvm.federated.certificate import Standing
-from fdrsvm.federated.federation import Federation, Replies, check_floors
+from fdrsvm.federated.federation import Federation, Replies, check_radii
 from fdrsvm.federated.limits import Limits
 from fdrsvm.federated.messages import (
     Broadcast,
@@ -462,7 +462,7 @@ def run_rounds(
     federation = Federation.checked(profiles, client_weights)
     of_sums = bool(getattr(transport, "gives_sums", False))
     lipschitz = 1.0 if limits is None else float(limits.loss.lipschitz)
-    check_floors(profiles, lipschitz, of_sums=of_sums)
+    check_radii(profiles, lipschitz, of_sums=of_sums)
     check_choice(on_fault, "on_fault", ("stop", "drop"))
     if leave_out_after is not None:
         check_count(leave_out_after, "leave_out_after")
