@@ -18,7 +18,6 @@ from fdrsvm.federated.messages import ClientProfile, Update, Values
 from fdrsvm.maths.arrays import Array, check_choice, check_non_negative, check_vector
 from fdrsvm.maths.norms import Norm
 
-
 # Beside risks of about 1 float64 keeps nothing of the others if one client's is 1e16.
 _LARGEST_RADIUS = 1e9
 
