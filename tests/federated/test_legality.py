@@ -11,8 +11,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import linprog
+from sklearn.datasets import load_breast_cancer
 
-from fdrsvm.federated import ADMM, Bundle, InProcess, make_client
+from fdrsvm.federated import ADMM, Bundle, InProcess, make_client, run_rounds
 from fdrsvm.federated._kernels import rules as kernels
 from fdrsvm.federated.algorithms import Subgradient
 from fdrsvm.federated.limits import Limits
@@ -287,3 +288,47 @@ def test_with_trusted_labels_nobody_can_pretend_a_smaller_radius():
     lowest, _ = span_by_kernel(claimed, model, limits, "linf", floor=0.1, flips=0.0)
     assert lowest == pytest.approx(risk, rel=1e-14)
     assert span_by_kernel(claimed, model, limits, "linf", floor=0.0)[0] < risk
+
+
+def row_out_of_reach(models, n_features):
+    """A row of the unit box, label +1, that no model has inside its margin: a linear program."""
+    w, b = models[:, :n_features], models[:, n_features]
+    found = linprog(np.zeros(n_features), -w, b - 1.0, bounds=[(-1.0, 1.0)] * n_features)
+    assert found.success
+    return np.clip(found.x, -1.0, 1.0)
+
+
+@pytest.mark.parametrize("factor", [0.9, 0.0])
+def test_losses_scaled_down_are_those_of_legal_rows(factor):
+    """What the screen lets pass in the bundle's rounds: rows that reproduce all of it are found.
+
+    The models that a bundle asks about leave room for a row that is right with all of them. With
+    the rest of its mass there, a client has 0.9 or 0 of its losses, risks and cuts alike: no rule
+    could tell. (SM and ADMM begin at the model 0, where every row's loss is 1.)
+    """
+    X, y = load_breast_cancer(return_X_y=True)
+    X = (X - X.min(axis=0)) / np.ptp(X, axis=0)
+    y, clients = np.where(y == 1, 1.0, -1.0), np.arange(len(y)) % 7
+    ball = {"kappa": np.inf, "fit_intercept": True, "epsilon": 1e-3}
+    honest = [make_client(f"c{g}", X[clients == g], y[clients == g], **ball) for g in range(7)]
+    transport = Recorded(InProcess(honest))
+    run_rounds(transport, Bundle(), limits=Limits.checked("unit-box", 30), tol=1e-3)
+    asked = [broadcasts[0].values["points"] for broadcasts, _ in transport.rounds]
+    models = np.vstack([*asked, transport.rounds[0][1][3].values["own"]])
+    own_X, own_y = X[clients == 3], y[clients == 3]
+    n = len(own_y)
+    other = make_client(
+        "c3",
+        np.vstack([own_X, row_out_of_reach(models, 30)]),
+        np.append(own_y, 1.0),
+        sample_weight=np.append(np.full(n, factor / n), 1.0 - factor),
+        **ball,
+    )
+    for model in models:
+        risk, cut = honest[3].cut_at(model)
+        lied, lied_cut = other.cut_at(model)
+        moved = 1e-3 * np.abs(model[:-1]).sum()
+        scale = 1.0 + np.abs(model).sum()
+        assert lied - moved == pytest.approx(factor * (risk - moved), abs=1e-6 * scale)
+        np.testing.assert_allclose(lied_cut.slope, factor * cut.slope, atol=1e-12)
+        assert lied_cut.constant == pytest.approx(factor * cut.constant, abs=1e-12)
