@@ -1,16 +1,17 @@
 """Lies that are consistent with themselves: what no legal data could give names its client."""
 
+import warnings
 from dataclasses import replace
 
 import numpy as np
 import pytest
 
-from fdrsvm import ClientError, InvalidInputError
+from fdrsvm import FDRSVC, ClientError, DegenerateModelWarning, InvalidInputError, NumericalError
 from fdrsvm.federated import ADMM, Bundle, InProcess, make_client, run_rounds
-from fdrsvm.federated.algorithms import Subgradient
+from fdrsvm.federated.algorithms import FedAvg, FedDRO, FedSGD, Subgradient
 from fdrsvm.federated.limits import Limits
 from fdrsvm.federated.rounds import Stop
-from tests.federated.cases import Tampered, blobs, problems, train, with_values
+from tests.federated.cases import Tampered, blobs, gone, problems, train, with_values
 
 BAD = "client-1"
 METHODS = {
@@ -157,8 +158,105 @@ def test_a_floor_of_a_steeper_loss_needs_its_limits():
     client = make_client("c", [[0.1], [0.9]], [-1, 1], epsilon=0.1, loss=Steep())
     limits = Limits.checked(None, 1, loss=Steep())
     run_rounds(InProcess([client]), Subgradient(), max_rounds=2, tol=0.0, limits=limits)
-    with pytest.raises(InvalidInputError, match="floor"):
+    with pytest.raises(InvalidInputError, match="floor.*limits say what L is"):
         run_rounds(InProcess([client]), Subgradient(), max_rounds=2, tol=0.0)
+    X, y = np.random.default_rng(0).random((20, 2)), np.arange(20) % 2
+    model = FDRSVC(loss=Steep(), algorithm="subgradient", max_rounds=3, tol=0.0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DegenerateModelWarning)
+        assert model.fit(X, y, clients=np.arange(20) % 3).objective_ < np.inf
+
+
+@pytest.mark.parametrize("method", [FedSGD(), FedAvg(), FedDRO()])
+def test_honest_baselines_of_separable_rows_are_believed(method):
+    """Their objective is no worst case: floors do not bound it, and it may be nearly 0."""
+    rng = np.random.default_rng(0)
+    direction = rng.normal(size=30)
+    clients = []
+    for g in range(4):
+        X = rng.random((20, 30))
+        y = np.where((X - 0.5) @ direction > 0.0, 1.0, -1.0)
+        clients.append(make_client(f"client-{g}", X, y))
+    limits = Limits.checked("unit-box", 30)
+    result = run_rounds(InProcess(clients), method, limits=limits, max_rounds=30, tol=0.0)
+    assert all(record.faults == () for record in result.history)
+
+
+def test_contradictions_in_sums_of_cuts_end_no_run_that_drops():
+    """FedAvg's bounds are of sums: nobody can be named, so what was proved is forgotten."""
+    clients = blobs(4)
+    easy = [client.with_(X=50.0 * client.X) for client in clients]
+    honest, lying = InProcess(problems(clients)), InProcess(problems(easy))
+
+    class Changing:
+        def join(self):
+            return honest.join()
+
+        def exchange(self, broadcasts, deadline):
+            inner = honest if broadcasts[0].round < 40 else lying
+            return inner.exchange(broadcasts, deadline)
+
+    settings = {"max_rounds": 60, "tol": 0.0}
+    with pytest.raises(NumericalError, match="exceeds the objective"):
+        train(clients, FedAvg(), transport=Changing(), **settings)
+    result = train(clients, FedAvg(), transport=Changing(), on_fault="drop", **settings)
+    assert any(
+        "nobody" in fault or "sums do not tell" in fault
+        for record in result.history
+        for fault in record.faults
+    )
+    assert result.lower_bound <= result.objective
+
+
+def test_a_vector_whose_square_overflows_is_named():
+    clients = blobs(4)
+
+    def huge(update):
+        return with_values(update, vector=np.full(4, 1e200))
+
+    transport = Tampered(InProcess(problems(clients)), BAD, huge, rounds=(2,))
+    with pytest.raises(ClientError, match="vector") as caught:
+        train(clients, ADMM(rho=0.05), transport=transport, limits=limits_of(clients), max_rounds=5)
+    assert (caught.value.client_id, caught.value.round) == (BAD, 2)
+
+
+def test_a_baselines_huge_vector_ends_no_run():
+    clients = blobs(4)
+
+    def huge(update):
+        return with_values(update, vector=1e180 * update.values["vector"])
+
+    transport = Tampered(InProcess(problems(clients)), BAD, huge, rounds=(2,))
+    settings = {"max_rounds": 8, "tol": 0.0, "on_fault": "drop", "quorum": 4}
+    result = train(clients, FedAvg(), transport=transport, limits=limits_of(clients), **settings)
+    assert result.objective < np.inf
+
+
+def test_a_lie_in_the_last_round_leaves_the_certificate_of_the_round_before():
+    clients = blobs(4)
+    settings = {"max_rounds": 20, "tol": 0.0, "on_fault": "drop"}
+
+    class LyingAndGone(InProcess):
+        def exchange(self, broadcasts, deadline):
+            answers = list(super().exchange(broadcasts, deadline))
+            if broadcasts[0].round == 20:
+                values = answers[1].values
+                changed = {
+                    "risks": 0.2 * values["risks"],
+                    "constants": 0.2 * values["constants"],
+                    "slopes": 0.2 * values["slopes"],
+                    "norm_weights": 0.2 * values["norm_weights"],
+                }
+                answers[1] = with_values(answers[1], **changed)
+            if broadcasts[0].round == 21:
+                answers[1] = gone(answers[1])
+            return answers
+
+    method = Subgradient(step_size=0.5)
+    result = train(clients, method, transport=LyingAndGone(problems(clients)), **settings)
+    assert any(BAD in fault for fault in result.history[-1].faults)
+    assert result.objective == min(record.objective for record in result.history[:-1])
+    assert result.lower_bound > 0.0
 
 
 @pytest.mark.parametrize("on_fault", ["stop", "drop"])

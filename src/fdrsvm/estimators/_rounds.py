@@ -13,8 +13,9 @@ import numpy as np
 from fdrsvm.errors import ClientError, ConvergenceWarning
 from fdrsvm.estimators._base import Certified
 from fdrsvm.federated.algorithms import OneVsRest
-from fdrsvm.federated.algorithms.one_vs_rest import OneVsRestStanding
+from fdrsvm.federated.algorithms.one_vs_rest import OneVsRestProblem, OneVsRestStanding
 from fdrsvm.federated.certificate import Standing
+from fdrsvm.federated.limits import Limits
 from fdrsvm.federated.rounds import Callback, Result, RoundRecord, Transport, run_rounds
 from fdrsvm.federated.transports.in_process import InProcess
 from fdrsvm.maths.arrays import Array, check_count, check_non_negative
@@ -64,6 +65,7 @@ def train(
             tol=tol,
             client_weights=client_weights,
             callbacks=callbacks,
+            limits=_of_loss(problems[0]),
             stacklevel=stacklevel + 1,
         )
     except ClientError as error:
@@ -77,6 +79,15 @@ def train(
             stacklevel=stacklevel + 1,
         )
     return result
+
+
+def _of_loss(problem: Any) -> Limits | None:
+    """No limits, but the loss that floors follow from, if it is steeper or flatter than ours."""
+    first = problem.problems[0] if isinstance(problem, OneVsRestProblem) else problem
+    loss = first.exact.loss
+    if loss.lipschitz == 1.0:
+        return None
+    return Limits.checked(None, first.profile.n_features, loss=loss)
 
 
 def summed(

@@ -35,7 +35,10 @@ _NO_RISK = 1e-12
 
 @dataclass(frozen=True)
 class Proof:
-    """One cut per client, a mixture of those it sent: F >= sum_g alpha_g cut_g everywhere."""
+    """One cut per client, a mixture of those it sent: F >= sum_g alpha_g cut_g everywhere.
+
+    nan where bounds are not made of clients' parts, as the baselines' are.
+    """
 
     constants: Array
     slopes: Array  # one row per client

@@ -132,7 +132,7 @@ def check_radii(profiles: Sequence[ClientProfile], lipschitz: float, *, of_sums:
             raise InvalidInputError(
                 f"client {profile.client_id!r}",
                 f"its floor must be epsilon L = {highest:g}, or 0 on a box",
-                f"it is {floor:g}",
+                f"it is {floor:g}; limits say what L is, where the loss is one's own",
             )
 
 

@@ -57,6 +57,10 @@ OnFault = Literal["stop", "drop"]
 # A better bound costs a linear program: at these rounds, and each quarter more, it is worth it.
 _FIRST_SETTLING, _SETTLING_GROWTH = 8, 1.25
 _CONTRADICTION = 1e-6
+_NOBODY_NAMED = (
+    "the bound exceeds the objective, and sums do not tell whose answers are wrong: what was "
+    "proved is forgotten"
+)
 
 
 @dataclass(frozen=True)
@@ -415,7 +419,8 @@ def run_rounds(
     max_rounds : int
         Rounds at most.
     tol : float
-        Stop at this certified relative gap; 0 runs all rounds (the bundle stops at a gap of 1e-11).
+        Stop at this certified relative gap; 0 runs all rounds (the bundle stops at a gap of 1e-11,
+        and after 20 rounds that change nothing).
     client_weights : "equal", "samples", mapping or array
         The weights alpha_g.
     quorum : int, optional
@@ -488,9 +493,13 @@ def run_rounds(
             getattr(transport, "left_out", {}).update(_left_out_since(history))
         loop = loop.without(frozenset(history[-1].left_out), len(history))
     reason = _stop_reason(loop, state, history, max_rounds, tol) if history else None
+    proved = algorithm.standing(state)
     while reason is None:
+        n_before = len(loop.left_out)
         loop, state, record = _one_round(loop, state, history, tol)
         history = (*history, record)
+        if record.objective < np.inf or len(loop.left_out) > n_before:
+            proved = algorithm.standing(state)
         if checkpoint is not None:
             checkpoint(
                 Snapshot(
@@ -506,7 +515,7 @@ def run_rounds(
         wishes = [callback(record, algorithm.model(state)) for callback in callbacks]
         if reason is None and any(wishes):
             reason = Stop.CALLBACK
-    result = _finish(loop, state, history, reason)
+    result = _finish(loop, state, history, reason, proved)
     if tol > 0.0 and result.gap > tol and reason is not Stop.CALLBACK:
         warnings.warn(
             f"{algorithm.name}: certified relative gap {result.gap:.1e} after {result.n_rounds} "
@@ -595,6 +604,10 @@ def _one_round(
         loop = loop.without(left_out, round_)
         for client in gone:
             state = loop.algorithm.forget(loop.federation, state, client)
+    if loop.on_fault == "drop" and _contradicts(loop.algorithm.standing(state)):
+        for client in range(loop.federation.n_clients):
+            state = loop.algorithm.forget(loop.federation, state, client)
+        record = replace(record, faults=(*record.faults, _NOBODY_NAMED))
     seconds = time.perf_counter() - start
     standing = loop.algorithm.standing(state)
     _check_standing(standing)
@@ -614,9 +627,14 @@ def _one_round(
     )
 
 
+def _contradicts(standing: Standing) -> bool:
+    """Whether the bound is above the objective, by more than rounding."""
+    return standing.contradiction > _CONTRADICTION * (1.0 + abs(standing.objective))
+
+
 def _check_standing(standing: Standing) -> None:
     """A bound above the objective is no proof of anything, so it is not passed on as a gap of 0."""
-    if standing.contradiction > _CONTRADICTION * (1.0 + abs(standing.objective)):
+    if _contradicts(standing):
         raise NumericalError(
             f"the lower bound {standing.lower_bound:g} exceeds the objective "
             f"{standing.objective:g}: some client's data changed during the run, its answers are "
@@ -656,8 +674,13 @@ def _is_stalled(history: Sequence[RoundRecord], patience: int | None) -> bool:
     )
 
 
-def _finish(loop: _Loop, state: Any, history: tuple[RoundRecord, ...], reason: Stop) -> Result:
-    """Evaluates the newest model if nobody has, and takes the best bound there is."""
+def _finish(
+    loop: _Loop, state: Any, history: tuple[RoundRecord, ...], reason: Stop, proved: Standing
+) -> Result:
+    """Evaluates the newest model if nobody has, and takes the best bound there is.
+
+    ``proved`` is the last certificate there was: a lie at the very end undoes nothing.
+    """
     algorithm = loop.algorithm
     pending = algorithm.pending(state)
     if pending is not None:
@@ -669,6 +692,8 @@ def _finish(loop: _Loop, state: Any, history: tuple[RoundRecord, ...], reason: S
         state = settled
     standing = algorithm.standing(state)
     _check_standing(standing)
+    if not np.isfinite(standing.objective):
+        standing = proved
     if not np.isfinite(standing.objective):
         # Nobody can say how good the newest model is, but it is what there is.
         standing = replace(standing, model=algorithm.model(state))

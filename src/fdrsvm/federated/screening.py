@@ -113,7 +113,8 @@ class Rules:
         if limits is None:
             return -np.inf, np.inf, np.empty(0), False, False, touches, not self.of_sums, 0.0
         return (
-            0.0 if limits.is_known_loss else -np.inf,
+            # Without limits nobody knows from what sizes a constant was rounded.
+            0.0 if limits.is_known_loss and limits.are_finite else -np.inf,
             limits.loss_at_zero,
             limits.slopes,
             limits.are_finite,

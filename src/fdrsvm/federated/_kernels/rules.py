@@ -79,14 +79,18 @@ def _value(constant: float, slope: Array, norm_weight: float, place: Place) -> t
 
 
 @compiled
-def _by_label(constant: float, slope: Array, place: Place, n_features: int, limits: Array) -> float:
+def _by_label(
+    constant: float, slope: Array, place: Place, n_features: int, bounds: Bounds
+) -> float:
     """The least hinge of the rows that a cut with an intercept is made of, each label apart.
 
     Rows of label +1 have the mass (A - v_b)/2, those of -1 the rest, and sums q of z = y x over
-    them add up to -v. How large can w.q be for either label, within the limits?
+    them add up to -v. How large can w.q be for either label, within the limits? A constant that
+    was rounded down leaves each mass half a step of the grid, and what is in doubt is given.
     """
-    b, v_b = place.point[n_features], slope[n_features]
-    up, down = max(0.5 * (constant - v_b), 0.0), max(0.5 * (constant + v_b), 0.0)
+    b, v_b, limits, doubt = place.point[n_features], slope[n_features], bounds.slopes, bounds.grid
+    least_up, least_down = max(0.5 * (constant - v_b), 0.0), max(0.5 * (constant + v_b), 0.0)
+    up, down = least_up + 0.5 * doubt, least_down + 0.5 * doubt
     highest, lowest, total = 0.0, 0.0, 0.0
     for j in range(n_features):
         w, v, limit = place.point[j], slope[j], limits[j]
@@ -95,7 +99,9 @@ def _by_label(constant: float, slope: Array, place: Place, n_features: int, limi
         highest += max(w * low, w * high)
         lowest += min(w * low, w * high)
         total -= w * v
-    return float(max(up * (1.0 - b) - highest, down * (1.0 + b) - (total - lowest)))
+    of_up = (least_up if b < 1.0 else up) * (1.0 - b) - highest
+    of_down = (least_down if b > -1.0 else down) * (1.0 + b) - (total - lowest)
+    return float(max(of_up, of_down))
 
 
 class Radius(NamedTuple):
@@ -159,8 +165,8 @@ def _pair(
         return value, np.inf, slack
     linear = value - norm_weight * place.size
     of_rows = max(linear, 0.0)
-    if slope.size > n_features and bounds.grid == 0.0:
-        of_rows = max(of_rows, _by_label(constant, slope, place, n_features, bounds.slopes))
+    if slope.size > n_features:
+        of_rows = max(of_rows, _by_label(constant, slope, place, n_features, bounds))
     lowest, highest = _span(constant, linear, of_rows, norm_weight, place, radius, bounds)
     return lowest, highest, slack
 
@@ -180,7 +186,7 @@ def _judged_cut(
         return NORM_WEIGHT, norm_weight, floor
     if not constant <= bounds.highest_constant * (1.0 + ROUNDING):
         return CONSTANT_HIGH, constant, bounds.highest_constant
-    if not constant >= bounds.lowest_constant - error:
+    if not constant >= bounds.lowest_constant - error - bounds.grid:
         return CONSTANT_LOW, constant, bounds.lowest_constant
     mass = rate * (max(constant, 0.0) * (1.0 + ROUNDING) + error + bounds.grid)
     for j in range(bounds.slopes.size and slope.size):
@@ -478,6 +484,8 @@ def _judged_solve(
         moved += (previous[j] - w[j]) ** 2
         scale += (abs(vector[j]) + abs(mu[j]) + abs(w[j])) ** 2
         steepest = max(steepest, abs(slope[j]))
+    if not scale < np.inf:  # a number whose square overflows is beyond all limits
+        return VECTOR, np.sqrt(scale), steepest
     theta = rho + 2.0 * solve.tau
     gap = solve.gap * (1.0 + 0.5 * rho * centre) / (1.0 - solve.gap)
     spread = np.sqrt(P) if solve.norm == L1 else 1.0

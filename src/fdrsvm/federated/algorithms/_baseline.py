@@ -146,9 +146,15 @@ def present_weights(federation: Federation, replies: Replies) -> Array:
 def mean_vector(
     federation: Federation, state: BaselineState, replies: Replies, trim: float
 ) -> Array:
-    """The mean of the models of those who answered; the old model if they have no weight."""
+    """The mean of the models of those who answered.
+
+    The old model if they have no weight, or if nobody could evaluate the mean: of what local steps
+    lead to nothing is proved, and a vector of 1e155 would make every client's next answer infinite.
+    """
     weights = present_weights(federation, replies)
     if not weights.any():
         return state.w
     vectors = replies.rows("vector", np.zeros((federation.n_clients, federation.width)))
-    return trimmed_mean(vectors, weights, trim)
+    mean = trimmed_mean(vectors, weights, trim)
+    with np.errstate(over="ignore"):
+        return mean if np.isfinite(mean @ mean) else state.w

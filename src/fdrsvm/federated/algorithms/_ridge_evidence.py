@@ -48,8 +48,9 @@ class RidgeEvidence:
 def no_evidence(federation: Federation, penalty: float) -> RidgeEvidence:
     """Nothing is known but that no loss is negative."""
     width, n_clients = federation.width, federation.n_clients
-    # Mixtures of sums have no part for each client: of a mean loss alone nothing is claimed.
-    nothing = Proof(np.zeros(n_clients), np.zeros((n_clients, width)), np.zeros(n_clients))
+    # Bounds are of sums over clients, and of another objective: no client has a part in a proof.
+    unknown = np.full(n_clients, np.nan)
+    nothing = Proof(unknown, np.full((n_clients, width), np.nan), unknown)
     standing = replace(no_standing(federation), proof=nothing, proof_everywhere=nothing)
     return RidgeEvidence(standing, penalty, 0.0, np.zeros(width), np.empty(0), np.empty((0, width)))
 

@@ -322,6 +322,8 @@ class Bundle:
             return state
         own = replies.rows("own", np.zeros((federation.n_clients, federation.width)))
         point = weights @ own / weights.sum()
+        if not np.isfinite(point @ point):  # without limits a lie may be as large as it likes
+            point = np.zeros(federation.width)
         return replace(state, points=point[None], centre=point)
 
     def _with_risks(
@@ -387,7 +389,7 @@ class Bundle:
             state,
             points=np.array(points),
             prices=self._prices(federation, bound.slope_by_client),
-            prox=_PROX * state.centre_guess / size if size > 0.0 else 0.0,
+            prox=_PROX * state.centre_guess / size if 0.0 < size < np.inf else 0.0,
             cuts=self._aged(state.cuts, active),
             standing=standing,
         )

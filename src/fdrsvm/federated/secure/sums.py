@@ -71,7 +71,6 @@ from fdrsvm.federated.secure.step import (
 from fdrsvm.federated.secure.words import Words, from_words, n_words, stack
 from fdrsvm.maths.arrays import Array, check_choice, check_count
 
-_MAX_ATTEMPTS = 5
 _PUBLIC_FORM = {"public": (n_words(KEY_BYTES),)}
 _BROKEN_FORM = {"broken": (1,), "proof": (n_words(PROOF_BYTES),)}
 
@@ -290,6 +289,8 @@ class SecureSum:
         share = None if deadline is None else deadline / (3.0 if has_three else 2.0)
         self._renewed: set[str] = set()
         self._at_fault: dict[str, str] = {}  # in this round
+        self._doubted: set[str] = set()  # of those, who may be right
+        self._silent: set[str] = set()  # answered, then did not agree: not asked again in it
         self._round = broadcast.round
         try:
             values = self._sum(broadcast, share)
@@ -299,12 +300,14 @@ class SecureSum:
 
     def _sum(self, broadcast: Broadcast, deadline: float | None) -> dict[str, Array]:
         self._learn_keys(broadcast, deadline)
-        for _ in range(_MAX_ATTEMPTS):
+        # Every try that fails leaves somebody out of the next, or gives somebody a new key, once.
+        n_tries = 2 * self.members.n_clients
+        for _ in range(n_tries):
             values = self._attempt(broadcast, deadline)
             if values is not None:
                 return values
         raise _RoundFailedError(
-            f"clients came and went: no sum in {_MAX_ATTEMPTS} tries", is_missing=True
+            f"clients came and went: no sum in {n_tries} tries", is_missing=True
         )
 
     def _check_method(self, text: str) -> None:
@@ -325,6 +328,8 @@ class SecureSum:
         if self.on_fault == "drop" or not upload.is_whole:
             agreed = self._agree(broadcast, upload, deadline)
             if len(agreed) < len(upload.survivors):
+                silent = {upload.name(k) for k in upload.survivors if k not in agreed}
+                self._silent |= silent - self._at_fault.keys()
                 return None
         revealed = self._unmask(broadcast, upload, agreed, deadline)
         least = threshold(len(upload.step.members))
@@ -371,7 +376,7 @@ class SecureSum:
         members = tuple(
             Member(name, self._keys[name].hex(), weights[name])
             for name in self.members.client_ids
-            if name in self._keys and name not in self._at_fault
+            if name in self._keys and name not in self._at_fault and name not in self._silent
         )
         self._check_quorum([member.weight for member in members], "joined")
         self._number += 1
@@ -443,6 +448,8 @@ class SecureSum:
                 reason += f"; {' or '.join(names)} is wrong, it cannot be said who"
             for name in names:
                 self._blame(name, reason)
+            if len(wrong) > 1:
+                self._doubted |= set(names)
             differ[wrong], differ[:, wrong] = False, False
         return True
 
@@ -627,6 +634,8 @@ class SecureSum:
     def _count(self, present: set[str]) -> None:
         """Who is left out for good from the next ``join`` on."""
         for name in self.members.client_ids:
+            if name in self._doubted:  # one of two who differ is right: neither goes for good
+                continue
             self._absences[name] = 0 if name in present else self._absences[name] + 1
             self._faults[name] += name in self._at_fault
         if self.leave_out_after is None:
