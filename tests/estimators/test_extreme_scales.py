@@ -83,6 +83,7 @@ def test_a_learning_rate_that_is_too_large_is_the_remedy_at_scale_one(cancer):
         FedSVC("fedsgd", learning_rate=1e6, max_rounds=2).fit(X, y, clients=clients)
 
 
+@pytest.mark.filterwarnings("ignore::fdrsvm.DegenerateModelWarning")  # after five rounds
 def test_a_run_that_ends_above_tol_names_the_scale(cancer):
     X, y, clients = cancer
     model = FDRSVC("subgradient", max_rounds=5)

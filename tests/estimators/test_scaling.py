@@ -93,9 +93,8 @@ def test_column_names_come_from_frames_and_go_into_them(scaler, rng):
     assert fitted.get_feature_names_out().tolist() == ["pressure", "flow"]
     scaled = fitted.transform(frame)
     assert scaled.columns.tolist() == ["pressure", "flow"]
-    np.testing.assert_array_equal(
-        scaled, scaler().fit(frame.to_numpy()).transform(frame.to_numpy())
-    )
+    # Sums over three clients and over one round differently; a value is a quotient of such sums.
+    np.testing.assert_allclose(scaled, scaler().fit(frame.to_numpy()).transform(frame.to_numpy()))
     with pytest.raises(ValueError, match="feature names"):
         fitted.transform(frame[["flow", "pressure"]])
 

@@ -158,7 +158,7 @@ def test_a_floor_of_a_steeper_loss_needs_its_limits():
     client = make_client("c", [[0.1], [0.9]], [-1, 1], epsilon=0.1, loss=Steep())
     limits = Limits.checked(None, 1, loss=Steep())
     run_rounds(InProcess([client]), Subgradient(), max_rounds=2, tol=0.0, limits=limits)
-    with pytest.raises(InvalidInputError, match="floor.*limits say what L is"):
+    with pytest.raises(InvalidInputError, match=r"floor.*limits say what L is"):
         run_rounds(InProcess([client]), Subgradient(), max_rounds=2, tol=0.0)
     X, y = np.random.default_rng(0).random((20, 2)), np.arange(20) % 2
     model = FDRSVC(loss=Steep(), algorithm="subgradient", max_rounds=3, tol=0.0)
@@ -186,25 +186,26 @@ def test_contradictions_in_sums_of_cuts_end_no_run_that_drops():
     """FedAvg's bounds are of sums: nobody can be named, so what was proved is forgotten."""
     clients = blobs(4)
     easy = [client.with_(X=50.0 * client.X) for client in clients]
-    honest, lying = InProcess(problems(clients)), InProcess(problems(easy))
 
     class Changing:
+        """Other data from round 40 on."""
+
+        def __init__(self):
+            self.honest, self.lying = InProcess(problems(clients)), InProcess(problems(easy))
+
         def join(self):
-            return honest.join()
+            return self.honest.join()
 
         def exchange(self, broadcasts, deadline):
-            inner = honest if broadcasts[0].round < 40 else lying
+            inner = self.honest if broadcasts[0].round < 40 else self.lying
             return inner.exchange(broadcasts, deadline)
 
     settings = {"max_rounds": 60, "tol": 0.0}
     with pytest.raises(NumericalError, match="exceeds the objective"):
         train(clients, FedAvg(), transport=Changing(), **settings)
     result = train(clients, FedAvg(), transport=Changing(), on_fault="drop", **settings)
-    assert any(
-        "nobody" in fault or "sums do not tell" in fault
-        for record in result.history
-        for fault in record.faults
-    )
+    faults = [fault for record in result.history for fault in record.faults]
+    assert any("sums do not tell" in fault for fault in faults)
     assert result.lower_bound <= result.objective
 
 

@@ -227,6 +227,7 @@ def _train(rng: np.random.Generator, trial: _Trial) -> tuple[_Lossy, list[str]]:
                 client_weights=rng.random(len(trial.problems)) + 0.1,
                 quorum=1,
                 on_fault="drop",
+                leave_out_after=None,
                 callbacks=[lambda record, _: records.append(record)],
                 limits=trial.limits,
             )

@@ -40,7 +40,7 @@ from fdrsvm.federated.certificate import Standing
 from fdrsvm.federated.checkpoint import CheckpointFolder
 from fdrsvm.federated.problem import ClientProblem, make_client
 from fdrsvm.federated.rounds import Result, run_rounds
-from fdrsvm.federated.stored_state import history_to_arrays, memory_to_arrays
+from fdrsvm.federated.stored_state import history_to_arrays, memory_to_arrays, state_to_arrays
 from fdrsvm.federated.transports.in_process import InProcess
 
 CHECKPOINTS, OUTCOME = "checkpoints", "outcome.json"
@@ -131,8 +131,11 @@ def _parts(result: Result, transport: InProcess) -> Iterator[tuple[str, npt.NDAr
     yield "newest", result.newest
     yield "gap", np.asarray(result.gap)
     for standing in (result.standing, *getattr(result.standing, "models", ())):
-        for entry in fields(Standing):
-            yield entry.name, np.asarray(getattr(standing, entry.name))
+        parts = {entry.name: getattr(standing, entry.name) for entry in fields(Standing)}
+        for name in ("proof", "proof_everywhere"):
+            yield from state_to_arrays(parts.pop(name), name).items()
+        for name, value in parts.items():
+            yield name, np.asarray(value)
     for name, column in sorted(history_to_arrays(result.history).items()):
         if not name.endswith("seconds"):
             yield name, column

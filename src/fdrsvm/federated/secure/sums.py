@@ -306,9 +306,8 @@ class SecureSum:
             values = self._attempt(broadcast, deadline)
             if values is not None:
                 return values
-        raise _RoundFailedError(
-            f"clients came and went: no sum in {n_tries} tries", is_missing=True
-        )
+        reason = f"clients came and went: no sum in {n_tries} tries{self._because()}"
+        raise _RoundFailedError(reason, is_missing=True)
 
     def _check_method(self, text: str) -> None:
         method = from_description(text)
