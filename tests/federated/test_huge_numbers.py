@@ -68,11 +68,12 @@ def replaced(document, path, value):
 
 def packed_again(data, kind, number):
     """A container with one number of its header changed, its SHA-256 made right again."""
-    header, arrays = unpack(data, kind, 1)
+    version = {"checkpoint": 2}.get(kind, 1)
+    header, arrays = unpack(data, kind, version)
     for text in spoiled(header, number):
         changed = json.loads(text)
         try:
-            yield pack(kind, 1, changed, arrays)
+            yield pack(kind, version, changed, arrays)
         except ValueError:
             continue  # pack writes no infinite numbers
 

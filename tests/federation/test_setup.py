@@ -503,6 +503,7 @@ RAISING = """
 import os, signal, sys
 from fdrsvm.federation.interruption import Interrupted, signals_raised, uninterrupted
 number = int(sys.argv[1])
+signal.signal(number, signal.default_int_handler if number == signal.SIGINT else signal.SIG_DFL)
 told = []
 try:
     with signals_raised():

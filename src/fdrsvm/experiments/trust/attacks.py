@@ -96,7 +96,7 @@ class Run:
 
 @dataclass(frozen=True)
 class Attacks:
-    """All runs, and the accuracy of those without a liar: ``honest[setting][method]``."""
+    """All runs, and the accuracy of those without a liar, by setting and then by method."""
 
     runs: tuple[Run, ...]
     honest: dict[str, dict[str, float]]
