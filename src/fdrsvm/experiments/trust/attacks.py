@@ -418,7 +418,7 @@ def _quietly_run(
 
 
 def to_markdown(result: Attacks) -> str:
-    """A Markdown table: one row an attack, one column a method, and what it all comes to."""
+    """A Markdown table: one row per attack, one column per method, and what it all comes to."""
     methods = [name for name in METHODS if any(run.method == name for run in result.runs)]
     lines = [
         f"| attack | {' | '.join(methods)} | most lost |",
@@ -476,8 +476,8 @@ def _summary(result: Attacks) -> list[str]:
     )
     lines = [
         f"{len(names)} attacks, {len(runs)} runs: **{len(result.false)} false certificates**; "
-        f"{len(illegal) - len(result.unnamed)} of {len(illegal)} runs with illegal answers named "
-        f"the liar; {len(result.wrongly_named)} named an honest client or legal answers; "
+        f"{len(illegal) - len(result.unnamed)} of {len(illegal)} runs with answers not made of "
+        f"rows named the liar; {len(result.wrongly_named)} named an honest client or legal answers; "
         f"{len(result.below)} ended with a model below that of legal poison.",
         "",
         f"Accuracy in percent, honest: {honest}. Least under legal poison: {worst}.",
@@ -488,5 +488,10 @@ def _summary(result: Attacks) -> list[str]:
         "some legal data would have given certificate and model.",
     ]
     if unnamed:
-        lines += ["", f"Not named in some run: {'; '.join(unnamed)}."]
+        lines += [
+            "",
+            f"Not named in some run: {'; '.join(unnamed)}. As far as the rules tell, rows within "
+            "the limits could have given these answers at the models that were asked about; for "
+            "losses scaled down such rows are found in tests/federated/test_legality.py.",
+        ]
     return [line.replace("||", r"\|\|") for line in lines]
