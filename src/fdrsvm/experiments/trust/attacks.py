@@ -477,8 +477,8 @@ def _summary(result: Attacks) -> list[str]:
     lines = [
         f"{len(names)} attacks, {len(runs)} runs: **{len(result.false)} false certificates**; "
         f"{len(illegal) - len(result.unnamed)} of {len(illegal)} runs with answers not made of "
-        f"rows named the liar; {len(result.wrongly_named)} named an honest client or legal answers; "
-        f"{len(result.below)} ended with a model below that of legal poison.",
+        f"rows named the liar; {len(result.wrongly_named)} named an honest client or legal "
+        f"answers; {len(result.below)} ended with a model below that of legal poison.",
         "",
         f"Accuracy in percent, honest: {honest}. Least under legal poison: {worst}.",
         "",
