@@ -105,7 +105,8 @@ class Rules:
         limits = self.limits
         if limits is None or self.of_sums or limits.worst_case != "exact":
             return self._bounds(touches=False)
-        return self._bounds(touches=limits.blur == 0)
+        # Without limits nobody knows from what sizes a cut was rounded.
+        return self._bounds(touches=limits.blur == 0 and limits.are_finite)
 
     def _bounds(self, *, touches: bool) -> Plain:
         """The entries of the kernels' Bounds."""

@@ -26,6 +26,8 @@ from fdrsvm.federated.screening import Faults, Rules, answers_of, judge_answers
 from fdrsvm.maths.arrays import Array
 from fdrsvm.solvers.ridge_bound import RidgeCut
 
+_LARGEST_SQUARE = 1e200  # of a model: beyond it risks with their penalty overflow
+
 
 @dataclass(frozen=True)
 class BaselineState:
@@ -157,4 +159,4 @@ def mean_vector(
     vectors = replies.rows("vector", np.zeros((federation.n_clients, federation.width)))
     mean = trimmed_mean(vectors, weights, trim)
     with np.errstate(over="ignore"):
-        return mean if np.isfinite(mean @ mean) else state.w
+        return mean if mean @ mean < _LARGEST_SQUARE else state.w
