@@ -4,7 +4,7 @@ BIN := .venv/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 BENCH_PIP := .venv-bench/bin/python -m pip install --quiet --disable-pip-version-check
 
-.PHONY: demo test test-slow test-federation coverage trust lint docs gallery build bench bench-env clean
+.PHONY: demo test test-slow test-federation test-federation-all coverage trust lint docs gallery build bench bench-env clean
 
 demo: .venv/.demo .venv/.kernels
 	$(BIN)/fdrsvm demo --output report
@@ -13,11 +13,15 @@ test: .venv/.test .venv/.kernels
 	$(BIN)/python -m pytest
 
 test-slow: .venv/.test .venv/.docs .venv/.release .venv/.kernels
-	$(BIN)/python -m pytest -m slow
+	$(BIN)/python -m pytest -m 'slow and not federation'
 
-# Real processes on loopback, and hosts as network namespaces where that is permitted.
-test-federation: export OMP_NUM_THREADS = 1
+# Real processes on loopback, and hosts as network namespaces where that is permitted. The second
+# one adds every signal and every wrong clock.
+test-federation test-federation-all: export OMP_NUM_THREADS = 1
 test-federation: .venv/.test .venv/.simulation .venv/.kernels
+	$(BIN)/python -m pytest -m 'federation and not slow' tests/federation
+
+test-federation-all: .venv/.test .venv/.simulation .venv/.kernels
 	$(BIN)/python -m pytest -m federation tests/federation
 
 # All branches of what reads files and judges messages: the list is in pyproject.toml.

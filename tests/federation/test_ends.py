@@ -22,7 +22,12 @@ from tests.federation.live import LONG, Live, free_ports, wait_until
 pytestmark = pytest.mark.federation
 
 ENDLESS = ("--set=tol=0.0", "--set=algorithm=subgradient", "--set=max-rounds=5000")
-SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+# One of each kind in the shorter run; `make test-federation-all` has them all.
+EACH_SIGNAL = (
+    signal.SIGTERM,
+    pytest.param(signal.SIGINT, marks=pytest.mark.slow),
+    pytest.param(signal.SIGHUP, marks=pytest.mark.slow),
+)
 
 
 class Command:
@@ -71,7 +76,7 @@ def short():
 
 
 @pytest.mark.skipif(importlib.util.find_spec("ray") is None, reason="needs the extra `simulation`")
-@pytest.mark.parametrize("number", SIGNALS)
+@pytest.mark.parametrize("number", EACH_SIGNAL)
 def test_a_signal_to_a_simulation_ends_all_that_it_started(number, tmp_path, short):
     write_plants(tmp_path / "data")
     output = tmp_path / "run"
@@ -111,7 +116,7 @@ def live(tmp_path_factory):
         yield live
 
 
-@pytest.mark.parametrize("number", SIGNALS)
+@pytest.mark.parametrize("number", EACH_SIGNAL)
 def test_a_signal_to_a_run_stops_it_and_it_can_be_resumed(number, live, tmp_path):
     output = tmp_path / "run"
     settings = ("--set=algorithm=admm", "--set=tol=0.0", "--set=max-rounds=8")
@@ -172,9 +177,15 @@ def stranger(live, folder):
     ("offset", "words"),
     [
         ("+600s", "clock is (599|600|601) s ahead of that of the server"),
-        ("-600s", "clock is (599|600|601) s behind that of the server"),
-        ("+10s", "clock is (9|10|11) s ahead of that of the server"),
-        ("+400d", "is not valid at"),
+        pytest.param(
+            "-600s",
+            "clock is (599|600|601) s behind that of the server",
+            marks=pytest.mark.slow,
+        ),
+        pytest.param(
+            "+10s", "clock is (9|10|11) s ahead of that of the server", marks=pytest.mark.slow
+        ),
+        pytest.param("+400d", "is not valid at", marks=pytest.mark.slow),
     ],
 )
 def test_a_plant_with_a_wrong_clock_is_told_so(offset, words, live, tmp_path):
