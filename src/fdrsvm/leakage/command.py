@@ -122,7 +122,7 @@ def leak_table(audit: LeakAudit, half_known: LeakAudit | None = None) -> list[st
         found = (audit.n_claimed, audit.n_from_cuts, audit.n_recovered, audit.share)
         lines.append(["in all", audit.n_rows, n_cuts, *found])
     if half_known is not None:
-        header += ["other half", "recovered", "share"]
+        header += ["other half", "its recovered", "its share"]
         others: list[Any] = [*half_known.clients]
         others += [half_known] * (len(lines) - len(others))
         for line, other in zip(lines, others, strict=True):
