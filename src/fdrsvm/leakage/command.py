@@ -109,7 +109,7 @@ def audit_folder(
 
 
 def leak_table(audit: LeakAudit, half_known: LeakAudit | None = None) -> list[str]:
-    """Lines of text: a client a line, with rows, cuts seen, rows claimed and recovered, share.
+    """Lines of text: one line per client, with rows, cuts seen, rows claimed and recovered, share.
 
     "from cuts" are rows that cuts alone give away, "recovered" those of cuts and risks together.
     With ``half_known``, by an attacker that has half of the rows: the other ones, and how many of
