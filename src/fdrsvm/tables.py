@@ -59,9 +59,11 @@ class Table:
 
 
 def data_files(folder: Path) -> list[Path]:
-    """The data files in a folder, one a client, by name."""
+    """The data files in a folder, one per client, by name."""
     if not folder.is_dir():
-        raise InvalidInputError("data", "must be a folder with a CSV a client", "it is not there")
+        raise InvalidInputError(
+            "data", "must be a folder with one CSV per client", "it is not there"
+        )
     return sorted(path for path in folder.iterdir() if path.suffix.lower() in SUFFIXES)
 
 
@@ -100,15 +102,13 @@ def _parse_csv(content: bytes, file: str) -> dict[str, Column]:
         raise InvalidInputError("data", "must be a CSV in UTF-8", found) from None
     except csv.Error:
         raise InvalidInputError("data", "must be a CSV in UTF-8", f"{file}: it is broken") from None
-    if not rows:
-        raise InvalidInputError("data", "must have a header line and a row", f"{file} has less")
-    _check_header(header, file)
+    _check_header(header, len(rows), file)
     for number, row in enumerate(rows):
         if len(row) != len(header):
             raise InvalidInputError(
                 "data",
                 f"every row must have {len(header)} cells, as the header has",
-                f"{file}: row {number} has {len(row)}",
+                f"{file}: row {number} has {len(row)}{ask_separator(header)}",
             )
     cells = zip(*rows, strict=True)
     return {name: _column(column) for name, column in zip(header, cells, strict=True)}
@@ -120,13 +120,23 @@ def _check_count(n_columns: int, file: str) -> None:
         raise InvalidInputError("data", rule, f"{file} has {n_columns}")
 
 
-def _check_header(header: Sequence[str], file: str) -> None:
+def _check_header(header: Sequence[str], n_rows: int, file: str) -> None:
+    if not header or not n_rows:
+        raise InvalidInputError("data", "must have a header line and a row", f"{file} has less")
     name, count = Counter(header).most_common(1)[0]
     if count > 1 or "" in header:
         places = (str(k) for k, other in enumerate(header) if other == name)
         first = " and ".join(islice(places, 2))
         found = f"{first} have the same" if count > 1 else "one has none"
         raise InvalidInputError("data", "columns must have different names", f"{file}: {found}")
+
+
+def ask_separator(header: Sequence[str]) -> str:
+    """A question to append to an error, if names look as if cells ended elsewhere; else nothing."""
+    for mark, words in ((";", "';'"), ("\t", "tabs")):
+        if any(mark in name for name in header):
+            return f"; is it separated by {words}? It must be by commas"
+    return ""
 
 
 def _column(cells: Sequence[str]) -> Column:
@@ -165,7 +175,7 @@ def _parse_parquet(content: bytes, file: str) -> dict[str, Column]:
         table = source.read()
     except ArrowInvalid:
         raise InvalidInputError("data", "must be a Parquet file", f"{file} is none") from None
-    _check_header(table.column_names, file)
+    _check_header(table.column_names, table.num_rows, file)
     return {name: np.asarray(table[name].to_numpy()) for name in table.column_names}
 
 

@@ -140,6 +140,31 @@ def test_confidence_undoes_the_radius(clients, p):
         assert confidence == pytest.approx(at_least, rel=1e-11)
 
 
+@pytest.mark.parametrize(("c3", "a"), [(1.0, 2.0), (0.3, 1.7), (3.0, 2.3)])
+@pytest.mark.parametrize("p", [1, 2, 3])
+def test_a_radius_gives_its_own_confidence_back(p, c3, a):
+    """Where it rests at c3^(1/a), that of q = c3, the largest q with this radius."""
+    arguments = {"c1": 2.0, "c2": 1.0, "c3": c3, "a": a}
+    resting = 0
+    for n in range(1, 60):
+        radius = wasserstein_radius(n, p, eta=0.05, **arguments)
+        found = mowb_confidence(radius, n, p, **arguments)
+        q = math.log(2.0 / 0.05) / n
+        rests = q < c3 and radius == c3 ** (1 / a)
+        resting += rests
+        # eta enters through exp(-x) with x < 60, so that roundings of x are 60 times as large.
+        largest = 1 - 2.0 * math.exp(-n * c3) if rests else 0.95
+        assert found == pytest.approx(largest, rel=1e-12)
+        assert found >= 0.95 * (1 - 1e-12)
+    assert resting > 0 or p != 2 or c3 > 1.0
+
+
+def test_the_confidence_where_the_radius_of_two_features_rests():
+    assert wasserstein_radius(4, 2, eta=0.05, c1=2.0, c2=1.0) == 1.0
+    found = mowb_confidence(1.0, 4, 2, c1=2.0, c2=1.0)
+    assert found == pytest.approx(1 - 2 * math.exp(-4), rel=1e-12)
+
+
 @given(st.floats(1e-3, 3), st.floats(0.1, 3), features, st.floats(0.2, 5))
 def test_confidence_promises_nothing_the_radius_does_not(radius, growth, p, c3):
     """Larger balls never give less, and the eta behind the promise has a radius within epsilon."""

@@ -3,12 +3,14 @@
 import csv
 import io
 import json
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 from sklearn.metrics import accuracy_score, balanced_accuracy_score, f1_score
 
 from fdrsvm import RiskOracle, mowb_confidence
+from fdrsvm.cli.audit_leak import _outcome
 from fdrsvm.estimators.model_file import load_model
 from fdrsvm.federated import InProcess, Subgradient, make_client, run_rounds
 from fdrsvm.leakage import Recorded
@@ -307,11 +309,27 @@ def test_audit_leak_shows_what_blur_and_resolution_cost_and_buy(home, capsys):
     first = out.splitlines()[0]
     assert first.startswith("30 rounds with blur 3 and resolution 0.001: objective ")
     objective = float(first.split("objective ")[1].split(",")[0])
-    assert first.endswith(f"may be up to {0.002 / objective:.2g}.")
+    gap = float(first.split("certified gap ")[1].split(",")[0])
+    part = float(first.split("may be up to ")[1].removesuffix("."))
+    # A part of the whole; both are printed with two digits.
+    assert part == float(f"{min(0.002 / objective, gap):.2g}")
     (sums,) = [line.split() for line in out.splitlines() if line.startswith("all ")]
     assert sums[5] == "0"
     twice = error_line(capsys, "audit-leak", home / "plants", "--blur", "3", "--set", "blur=3")
     assert "blur: must be given once" in twice
+
+
+@pytest.mark.parametrize(
+    ("objective", "gap", "end"),
+    [
+        (0.5, 0.01, "certified gap 0.01, of which the resolution may be up to 0.004."),
+        (0.5, 0.00014, "certified gap 0.00014, of which the resolution may be up to 0.00014."),
+        (0.0, 0.0, "certified gap 0."),
+    ],
+)
+def test_audit_leak_gives_the_resolution_no_more_than_the_gap(objective, gap, end):
+    result = SimpleNamespace(n_rounds=3, objective=objective, gap=gap)
+    assert _outcome(result, 0, 1e-3).endswith(end)
 
 
 def test_audit_leak_takes_a_recording(home, tmp_path, capsys):
@@ -327,6 +345,9 @@ def test_audit_leak_takes_a_recording(home, tmp_path, capsys):
     assert (code, err) == (0, "")
     assert [line.split()[0] for line in out.splitlines()] == ["client", *CLIENTS, "in"]
     assert "-" in out.splitlines()[1]  # without the true rows nothing is graded
+    for option in (("--blur", "0"), ("--rounds", "300"), ("--set", "algorithm=subgradient")):
+        line = error_line(capsys, "audit-leak", "--recording", tmp_path / "messages", *option)
+        assert f"{option[0]}: must not be given with --recording" in line
     line = error_line(capsys, "audit-leak", "--recording", tmp_path / "none")
     assert "folder: must hold a recording" in line
     three = error_line(capsys, "audit-leak", home / "three", "--rounds", "5")

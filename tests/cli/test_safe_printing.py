@@ -4,6 +4,7 @@ import ast
 import csv
 import io
 import json
+import sys
 import warnings
 from pathlib import Path
 
@@ -51,6 +52,28 @@ def test_every_way_to_print_shows_what_it_is_given(capsys):
     assert out.count(SPELT) == 5  # none of them is wrapped
     assert err.splitlines()[0] == f"fdrsvm: {SPELT}"
     assert json.loads(out[out.index("{\n") :]) == {EVIL + "\x7f": 1}
+
+
+def test_what_the_encoding_lacks_is_escaped_and_ends_nothing(monkeypatch):
+    """A console of western Windows and a plant called 工場."""
+    raw = {name: io.BytesIO() for name in ("stdout", "stderr")}
+    for name, bytes_of in raw.items():
+        monkeypatch.setattr(sys, name, io.TextIOWrapper(bytes_of, "cp1252", newline="\n"))
+    console.say("工場 in Köln")
+    console.show_table(["client"], [["工場"]])
+    console.put_content("工場\n")
+    console.warn("工場")
+    console.warn_lines("工場\n")
+    sys.stderr.flush()
+    spelt = r"\u5de5\u5834"
+    out, err = (raw[name].getvalue().decode("cp1252") for name in ("stdout", "stderr"))
+    assert [line.strip() for line in out.splitlines()] == [
+        f"{spelt} in Köln",
+        "client",
+        spelt,
+        spelt,
+    ]
+    assert err.split() == ["fdrsvm:", spelt, spelt]
 
 
 @pytest.fixture

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 import fdrsvm
+from fdrsvm.maths.compiled import _is_for_us_alone
 
 NOBODY, SOMEBODY = 65534, 65533
 PROGRAM = """
@@ -139,6 +140,34 @@ def test_the_users_own_cache_and_a_folder_asked_for_are_taken_in_silence(place):
     asked = place / "tmp" / "asked"
     assert checked(start(place, NUMBA_CACHE_DIR=str(asked)), place) == []
     assert machine_code(asked)
+
+
+@pytest.mark.skipif(os.name != "posix", reason="modes are those of POSIX")
+@pytest.mark.parametrize(
+    ("above", "leaf", "is_ours"),
+    [
+        (0o755, 0o700, True),
+        (0o755, 0o755, True),
+        (0o1777, 0o700, True),
+        (0o1775, 0o755, True),
+        (0o755, 0o770, False),
+        (0o755, 0o707, False),
+        (0o755, 0o1777, False),
+        (0o755, 0o1770, False),
+        (0o775, 0o700, False),
+        (0o757, 0o700, False),
+    ],
+)
+def test_neither_a_group_nor_all_may_write_where_machine_code_is_kept(
+    tmp_path, above, leaf, is_ours
+):
+    """A sticky bit guards the names of a folder's own, so it is enough above and not at the end."""
+    assert _is_for_us_alone(tmp_path)
+    folder = tmp_path / "above" / "leaf"
+    folder.mkdir(parents=True)
+    folder.chmod(leaf)
+    folder.parent.chmod(above)
+    assert _is_for_us_alone(folder) is is_ours
 
 
 def test_importing_the_package_alone_says_nothing_and_loads_no_numba(place):

@@ -98,6 +98,18 @@ def test_many_columns_are_read_in_time_and_too_many_refused(tmp_path):
     assert time.process_time() - begin < 5.0
 
 
+@pytest.mark.parametrize("columns", [{}, {"x": [], "label": []}])
+def test_parquet_without_columns_or_rows_is_refused_as_a_csv_is(tmp_path, columns):
+    pyarrow = pytest.importorskip("pyarrow")
+    from pyarrow import parquet
+
+    parquet.write_table(pyarrow.table(columns), tmp_path / "a.parquet")
+    (tmp_path / "a.csv").write_text(",".join(columns) + "\n")
+    for name in ("a.parquet", "a.csv"):
+        with pytest.raises(InvalidInputError, match=f"a header line and a row; .*{name} has less"):
+            read_rows(DataSettings(paths=(tmp_path / name,)))
+
+
 def test_parquet_has_the_same_rules_for_columns(tmp_path):
     pyarrow = pytest.importorskip("pyarrow")
     from pyarrow import parquet
@@ -106,3 +118,37 @@ def test_parquet_has_the_same_rules_for_columns(tmp_path):
     parquet.write_table(pyarrow.table([column, column], names=["x", "x"]), tmp_path / "a.parquet")
     with pytest.raises(InvalidInputError, match="columns must have different names"):
         read_rows(DataSettings(paths=(tmp_path / "a.parquet",)))
+
+
+def test_all_columns_of_text_are_named_with_what_to_type(tmp_path):
+    path = tmp_path / "a.csv"
+    path.write_text("Product ID,Type,speed,label\nM14860,M,1551,0\nL47181,L,1408,1\n")
+    with pytest.raises(InvalidInputError) as caught:
+        read_rows(DataSettings(paths=(path,)))
+    assert str(caught.value).endswith(
+        "there is none in 'Product ID', 'Type'; leave out what is no reading with "
+        "--ignore 'Product ID' --ignore Type"
+    )
+    rows = read_rows(DataSettings(paths=(path,), ignore=("Product ID", "Type")))
+    assert rows.feature_names == ("speed",)
+    with pytest.raises(InvalidInputError) as caught:  # what a model wants cannot be left out
+        read_rows(DataSettings(paths=(path,)), features=["Type", "speed"])
+    assert str(caught.value).endswith("there is none in 'Type'")
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("x;label\n1;0\n", "'x;label'; is it separated by ';'? It must be by commas"),
+        ("x\tlabel\n1\t0\n", "; is it separated by tabs? It must be by commas"),
+        ("x;label\n1,5;0\n", "row 0 has 2; is it separated by ';'? It must be by commas"),
+    ],
+)
+def test_another_separator_is_asked_for(tmp_path, text, words):
+    path = tmp_path / "a.csv"
+    path.write_text(text)
+    with pytest.raises(InvalidInputError) as caught:
+        read_rows(DataSettings(paths=(path,)))
+    assert str(caught.value).endswith(words)
+    path.write_text(text.replace(";", ",").replace("\t", ",").replace("1,5", "1.5"))
+    assert read_rows(DataSettings(paths=(path,))).feature_names == ("x",)

@@ -215,7 +215,10 @@ def mowb_confidence(
     if not isinstance(independent, bool | np.bool_):
         raise InvalidInputError("independent", "must be True or False", f"it is {independent!r}")
     tail, bulk = radii**exponent, np.minimum(_bulk_exponent(radii, features), c3)
-    q = np.where(tail > c3, tail, bulk)
+    # From c3^(1/a) on, where the bulk's radius rests, all q up to c3 are within epsilon. The root
+    # and the power undo each other to a few roundings of a, of log c3 and of the result.
+    slack = 4.0 * np.finfo(float).eps * (1.0 + exponent + abs(math.log(c3)))
+    q = np.where(tail >= c3 * (1.0 - slack), np.maximum(tail, c3), bulk)
     etas = np.minimum(c1 * np.exp(-c2 * sizes * q), 1.0)
     return float(np.prod(1.0 - etas)) if independent else max(1.0 - float(np.sum(etas)), 0.0)
 

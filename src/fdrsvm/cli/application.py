@@ -47,8 +47,8 @@ gap is above what was asked for, 4 one was written that misses a class or ignore
 features, 130 interrupted. Errors are one line on stderr.
 
 \b
-example: fdrsvm fit north.csv south.csv --label fault --output run
-         fdrsvm report run/model.safetensors north.csv south.csv --label fault
+example: fdrsvm fit north.csv south.csv --output run
+         fdrsvm report run/model.safetensors north.csv south.csv
 """,
 )
 @click.version_option(__version__, message="fdrsvm %(version)s")

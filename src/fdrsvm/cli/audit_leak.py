@@ -26,9 +26,9 @@ _IN_UNIT_BOX = ("minmax", "limits")
     "audit-leak",
     cls=Command,
     epilog="""\b
-example: fdrsvm audit-leak plants/ --label fault --set algorithm=subgradient --rounds 300
-         fdrsvm audit-leak plants/ --label fault --blur 4 --resolution 1e-4
-         fdrsvm audit-leak --recording messages plants/ --label fault
+example: fdrsvm audit-leak plants/ --set algorithm=subgradient --rounds 300
+         fdrsvm audit-leak plants/ --blur 4 --resolution 1e-4
+         fdrsvm audit-leak --recording messages plants/
 """,
 )
 @click.argument("data", type=PATH, nargs=-1)
@@ -57,7 +57,9 @@ example: fdrsvm audit-leak plants/ --label fault --set algorithm=subgradient --r
     type=click.FloatRange(min=0.0),
     help="Grid to which clients round risks up and constants of cuts down [0, exact].",
 )
+@click.pass_context
 def audit_leak(
+    context: click.Context,
     data: Sequence[Path],
     named: Sequence[str],
     client_column: str | None,
@@ -78,12 +80,14 @@ def audit_leak(
 
     "from cuts" counts true rows that cuts alone give away, "recovered" those that cuts and risks
     give together, "other half" is for an attacker who has half of the rows already: how many others
-    there are, and how many of them it recovers.
+    there are, and how many of them it recovers ("its recovered", "its share").
     """
     from fdrsvm.leakage.command import audit_folder, run_and_audit
     from fdrsvm.workflow.rows import read_rows
     from fdrsvm.workflow.scaling import learn_scaling
 
+    if recording is not None:
+        _refuse_training(context)
     X, rows, method = None, None, scaling or ("minmax" if recording is None else "none")
     if recording is None or data or named:
         rows = read_rows(data_settings(data, named, client_column, label, ignore))
@@ -122,6 +126,15 @@ def audit_leak(
     return 0
 
 
+def _refuse_training(context: click.Context) -> None:
+    """With a recording nothing is trained, so that these would be ignored."""
+    for name, option in (("rounds", "--rounds"), ("parameters", "--set"), ("blur", "--blur")):
+        if context.get_parameter_source(name) is not click.core.ParameterSource.DEFAULT:
+            raise InvalidInputError(
+                option, "must not be given with --recording", "a recording is not trained again"
+            )
+
+
 def _either(option: Any, given: dict[str, Any], name: str) -> Any:
     """An option, or the same as a parameter; not both."""
     if option is not None and name in given:
@@ -135,8 +148,8 @@ def _outcome(result: Result, blur: int, resolution: float) -> str:
         f"{result.n_rounds} rounds with blur {blur} and resolution {resolution:g}: "
         f"objective {result.objective:.6g}, certified gap {result.gap:.2g}"
     )
-    if resolution > 0.0:
-        share = 2.0 * resolution / result.objective
+    if resolution > 0.0 and result.objective > 0.0:
+        share = min(2.0 * resolution / result.objective, result.gap)
         text += f", of which the resolution may be up to {share:.2g}"
     return text + "."
 

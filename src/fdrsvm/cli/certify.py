@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     cls=Command,
     epilog="""\b
 example: fdrsvm certify run/model.safetensors
-         fdrsvm certify run/model.safetensors plants/ --label fault
+         fdrsvm certify run/model.safetensors plants/
          fdrsvm certify run/model.safetensors --c1 2 --c2 1
 """,
 )
@@ -55,7 +55,7 @@ def certify(
 ) -> int:
     """Say what is proved of a model, in words and numbers.
 
-    Worst-case risk, gap, radius and confidence from the file alone. With data also anew: each
+    Worst-case risk, gap, radius and confidence from the file alone. With data, computed again: each
     client's worst-case risk, exactly, and how far rows must move for decisions to turn. On the rows
     of training the risks are those of the file.
     """

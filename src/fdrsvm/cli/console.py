@@ -54,23 +54,31 @@ def put_content(text: str) -> None:
 
 def warn(line: str, who: str = "fdrsvm") -> None:
     """A line on stderr."""
-    click.echo(f"{who}: {printable(line)}", err=True)
+    click.echo(_encodable(f"{who}: {printable(line)}", sys.stderr), err=True)
 
 
 def warn_lines(text: str) -> None:
     """Several lines on stderr, such as a traceback."""
-    click.echo(printable_lines(text), err=True)
+    click.echo(_encodable(printable_lines(text), sys.stderr), err=True)
 
 
 def _put(text: str) -> None:
     try:
-        sys.stdout.write(text)  # click's echo would take what looks like colour out of a file
+        sys.stdout.write(
+            _encodable(text, sys.stdout)
+        )  # click's echo would take what looks like colour out of a file
         sys.stdout.flush()
     except BrokenPipeError:  # whoever reads has seen enough, and click ends the program
         raise
     except OSError as error:
         _give_up(sys.stdout)
         raise OSError(error.errno, error.strerror, "standard output") from error
+
+
+def _encodable(text: str, stream: TextIO) -> str:
+    """What the stream's encoding lacks as escapes: a name must not end what has succeeded."""
+    encoding = getattr(stream, "encoding", None) or "utf-8"
+    return text.encode(encoding, "backslashreplace").decode(encoding)
 
 
 def _give_up(stream: TextIO) -> None:

@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 @click.command(
     cls=Command,
     epilog="""\b
-example: fdrsvm evaluate run/model.safetensors test/ --label fault
-         fdrsvm evaluate run/model.safetensors test/ --label fault --compare train/
+example: fdrsvm evaluate run/model.safetensors test/
+         fdrsvm evaluate run/model.safetensors test/ --compare train/
 """,
 )
 @click.argument("model", type=PATH)

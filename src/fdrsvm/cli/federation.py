@@ -123,7 +123,7 @@ def _run_options(function: _Function) -> _Function:
                 metavar="NAME=VALUE",
                 help="A setting, such as tol=1e-5 or algorithm=admm; may be repeated.",
             ),
-            click.option("--timeout", type=float, help="Stop after so many seconds."),
+            click.option("--timeout", type=float, help="Stop after this many seconds."),
         )
     ):
         function = option(function)

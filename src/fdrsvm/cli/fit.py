@@ -30,7 +30,7 @@ _DEGENERATE = 4
 @click.command(
     cls=Command,
     epilog="""\b
-example: fdrsvm fit plants/ --label fault --set epsilon=0.01 --set norm=l2
+example: fdrsvm fit plants/ --set epsilon=0.01 --set norm=l2
          fdrsvm fit --client north=a.csv --client south=b.csv --contract contract.json
          fdrsvm fit all.csv --client-column plant --scaling standard
          fdrsvm fit --config run.toml --set tol=1e-6

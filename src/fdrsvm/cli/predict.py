@@ -28,7 +28,7 @@ def predict(
     ignore: Sequence[str],
     output: Path | None,
 ) -> int:
-    """Label rows by a model: a line a row, in the order of the data.
+    """Label rows by a model: one line per row, in the order of the data.
 
     Columns are client, predicted, and decision (of two classes, above 0 for the second) or one
     decision for each class. Columns that the model does not know are left out; labels are not

@@ -14,7 +14,7 @@ from fdrsvm.cli.console import say, warn
 @click.command(
     cls=Command,
     epilog="""\b
-example: fdrsvm report run/model.safetensors plants/ --label fault --sample 17
+example: fdrsvm report run/model.safetensors plants/ --sample 17
 """,
 )
 @click.argument("model", type=PATH)

@@ -72,7 +72,7 @@ class LinearClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return scores[:, 0] if len(self.classes_) == 2 else scores
 
     def predict(self, X: Any) -> npt.NDArray[Any]:
-        """Labels, one a sample; equal scores go to the class that comes first.
+        """Labels, one per sample; equal scores go to the class that comes first.
 
         Parameters
         ----------
@@ -191,7 +191,7 @@ class LinearClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             del self.left_out_  # of an earlier fit
 
     def _set_certificates(self, proved: Sequence[Certified]) -> None:
-        """Numbers for two classes, else arrays with an entry a class."""
+        """Numbers for two classes, else arrays with one entry per class."""
         self.objective_ = per_class([one.objective for one in proved])
         self.lower_bound_ = per_class([one.lower_bound for one in proved])
         self.gap_ = per_class([one.gap for one in proved])
@@ -223,7 +223,7 @@ class LinearClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
 
 def per_class(values: Sequence[float]) -> float | Array:
-    """A number for two classes, else an array with an entry a class."""
+    """A number for two classes, else an array with one entry per class."""
     return float(values[0]) if len(values) == 1 else np.array(values, dtype=np.float64)
 
 

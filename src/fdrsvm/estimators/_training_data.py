@@ -65,7 +65,7 @@ class TrainingData:
 
     @property
     def n_models(self) -> int:
-        """One for two classes, else one a class."""
+        """One for two classes, else one per class."""
         return 1 if len(self.classes) == 2 else len(self.classes)
 
     def signs(self, codes: npt.NDArray[np.intp]) -> list[Array]:
@@ -141,7 +141,7 @@ def _make_problem(data: TrainingData, client: ClientRows, **ball: Any) -> Any:
 def per_client(
     value: Any, argument: str, data: TrainingData, check: Callable[[Any, str], _Checked]
 ) -> list[_Checked]:
-    """One value for each client from a single one, a mapping by label, or one a client in order."""
+    """One value per client from a single one, a mapping by label, or one per client in order."""
     labels = data.client_labels.tolist()
     if hasattr(value, "to_dict"):
         value = value.to_dict()  # a pandas Series has the clients in its index

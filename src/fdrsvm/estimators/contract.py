@@ -81,7 +81,7 @@ class Violation:
 
 
 class ContractError(InvalidInputError):
-    """Data break a contract; the message lists the violations, one a line.
+    """Data break a contract; the message lists the violations, one per line.
 
     Attributes
     ----------

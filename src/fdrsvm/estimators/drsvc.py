@@ -51,7 +51,7 @@ class DRSVC(LinearClassifier):
     norm : {"l1", "l2", "linf"}
         Transport norm on features.
     support : None, "unit-box" or (low, high)
-        Where features can be; bounds are numbers or one a feature. With it a sparse X is made
+        Where features can be; bounds are numbers or one per feature. With it a sparse X is made
         dense.
     loss : {"hinge", "logistic", "smooth_hinge"} or MarginLoss
         Losses other than the hinge need ``support=None``.
@@ -79,7 +79,7 @@ class DRSVC(LinearClassifier):
         The labels, sorted.
     objective_, lower_bound_, gap_ : float, or ndarray of shape (n_classes,)
         Certified worst-case risk of the model, a bound that no model can go below, and the relative
-        gap between them; an entry a class if there are more than two.
+        gap between them; one entry per class if there are more than two.
     bound_radius_ : float, or ndarray of shape (n_classes,)
         The bound holds for models with ||w||_* up to this: infinite unless nothing bounds w, as on
         a box or at epsilon = 0.

@@ -50,7 +50,7 @@ class FDRSVC(LinearClassifier):
         "bundle" closes the certified gap in the fewest rounds. The others are the paper's: the two
         ADMMs for ``support=None`` and the hinge only. The model is the best of all rounds.
     epsilon : float, "auto", mapping or array
-        Radius: of all clients, by client label, or one a client in the order of the sorted labels.
+        Radius: of all clients, by client label, or one per client by sorted labels.
         "auto" is the paper's 1/(10 N_g), where N_g is the client's number of rows, or the sum of
         their sample weights.
     kappa : float, mapping or array
@@ -58,7 +58,7 @@ class FDRSVC(LinearClassifier):
     norm : {"l1", "l2", "linf"}
         Transport norm on features.
     support : None, "unit-box" or (low, high)
-        Where features can be; bounds are numbers or one a feature. With it a sparse X is made
+        Where features can be; bounds are numbers or one per feature. With it a sparse X is made
         dense.
     rho : float
         ADMM's penalty.
@@ -87,13 +87,13 @@ class FDRSVC(LinearClassifier):
     outside : {"refuse", "clip"}
         What to do about training values outside the support. ``predict`` takes any values.
     n_threads : int
-        Clients answer in so many threads.
+        In how many threads clients answer.
     secure_aggregation : bool
         Train on masked sums over the clients, as a server does that sees no client's answer: at
         least three clients, and the bundle's cuts are summed, which takes more rounds. The risks
         of the single clients are then not known.
     blur : int
-        So many rows near the margin count by a fraction in the cuts that a client sends: they do
+        How many rows near the margin count by a fraction in the cuts that a client sends: they do
         not show which single rows are active, also in sums, if the clients together blur at least
         n_features + 2 (one more with an intercept). The price is a gap that closes less far; see
         docs/privacy.md. For the exact hinge risk without a support.
@@ -116,12 +116,12 @@ class FDRSVC(LinearClassifier):
         The labels, sorted.
     objective_, lower_bound_, gap_ : float, or ndarray of shape (n_classes,)
         Certified worst-case risk of the model, a bound that no model can go below, and the relative
-        gap between them; an entry a class if there are more than two.
+        gap between them; one entry per class if there are more than two.
     bound_radius_ : float, or ndarray of shape (n_classes,)
         The bound holds for models with ||w||_* up to this: infinite unless nothing bounds w, as on
         a box or at epsilon = 0.
     worst_case_risk_per_client_ : dict
-        By client label: its worst-case risk, or an array with an entry a class; nan with
+        By client label: its worst-case risk, or an array with one entry per class; nan with
         ``secure_aggregation``.
     n_iter_ : int
         Rounds used.

@@ -75,12 +75,12 @@ class FDRSVCCV(LinearClassifier):
     refit : bool
         Whether to train the best configuration on all rows in the end. Without, there is no model.
     n_jobs : int, optional
-        So many runs at a time, -1 for one a core; None is 1, unless within
+        How many runs at a time, -1 for one per core; None is 1, unless within
         ``joblib.parallel_config``. See the notes.
     random_state : int, RandomState or None
         For the folds.
     verbose : int
-        Above 0 prints a line a configuration, above 1 also one a round of the last training.
+        Above 0 prints one line per configuration, above 1 also one per round of the last training.
     algorithm, epsilon, kappa, norm, support, rho, tau, step_size, step_decay, worst_case, loss, \
 max_rounds, tol, client_weights, fit_intercept, class_weight, outside, n_threads, \
 secure_aggregation, blur, resolution

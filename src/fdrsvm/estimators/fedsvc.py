@@ -50,7 +50,7 @@ class FedSVC(LinearClassifier):
         Step of the first round (FedSGD), the first epoch of a round (FedAvg, FedProx), or the first
         local step of the run (FedDRO).
     penalty : float, "auto", mapping or array
-        Weight of ||w||^2: of all clients, by client label, or one a client in the order of the
+        Weight of ||w||^2: of all clients, by client label, or one per client in the order of the
         sorted labels. "auto" is 1/(10 N_g), where N_g is the client's number of rows, or the sum of
         their sample weights.
     n_epochs : int
@@ -73,7 +73,7 @@ class FedSVC(LinearClassifier):
         Multiplies the sample weights; "balanced" is n / (n_classes n_class) over all clients' rows.
         Weights count within a client only.
     n_threads : int
-        Clients answer in so many threads.
+        In how many threads clients answer.
     random_state : int, RandomState or None
         Seeds the batches. A client's batches depend on the seed, the round and the client's label.
     verbose : int
@@ -95,7 +95,7 @@ class FedSVC(LinearClassifier):
     bound_radius_ : float, or ndarray of shape (n_classes,)
         The bound holds for models with ||w||_1 up to this: infinite unless the penalty is 0.
     objective_per_client_ : dict
-        By client label: its own objective at the best iterate, or an array with an entry a class.
+        By client label: its own objective at the best iterate, or an array, one entry per class.
     n_iter_ : int
         Rounds used.
     stop_reason_ : str

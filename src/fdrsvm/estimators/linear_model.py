@@ -118,7 +118,7 @@ class LinearModel:
         return scores[:, 0] if len(self.classes) == 2 else scores
 
     def predict(self, X: Any) -> npt.NDArray[Any]:
-        """Labels, one a sample; equal scores go to the class that comes first."""
+        """Labels, one per sample; equal scores go to the class that comes first."""
         scores = self.decision_function(X)
         index = scores > 0.0 if scores.ndim == 1 else scores.argmax(axis=1)
         labels = np.array(self.classes)

@@ -239,7 +239,7 @@ class FederatedMinMaxScaler(_Scaler):
 
         Parameters
         ----------
-        summaries : MinMaxSummary, one a client
+        summaries : MinMaxSummary, one per client
             None at all if there are limits, since then nothing needs to leave a client.
         feature_names : sequence of str, optional
             Become ``feature_names_in_``. Needed if the limits are two numbers, which do not tell
@@ -444,7 +444,7 @@ class FederatedStandardScaler(_Scaler):
 
         Parameters
         ----------
-        summaries : MomentSummary, one a client
+        summaries : MomentSummary, one per client
         feature_names : sequence of str, optional
             Become ``feature_names_in_``.
         """

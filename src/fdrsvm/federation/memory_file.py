@@ -1,4 +1,4 @@
-"""What a client remembers of a run, in a file of its own: a node may be started anew at any time.
+"""What a client remembers of a run, in a file of its own: a node may be restarted at any time.
 
 One file a run and client, written whole or not at all before the answer is sent. So an answer that
 the server has is never newer than the memory, and a round that is asked for again has the same

@@ -46,7 +46,7 @@ class Plant:
     epsilon, kappa : float or None
         Its own radius and label price, in place of the run's.
     least_in_sum : int
-        Its answers leave only in masked sums over at least so many plants; 0 also lets them leave
+        Its answers leave only in masked sums over at least this many plants; 0 also lets them leave
         in the open.
     """
 
@@ -102,7 +102,7 @@ def _simulated(node: Mapping[str, Any], run: Mapping[str, Any]) -> Plant:
     folder = _path(run, "data")
     if folder is None:
         raise InvalidInputError(
-            "run-config", "data must be a folder with a CSV a client", "it is missing"
+            "run-config", "data must be a folder with one CSV per client", "it is missing"
         )
     files, number = data_files(folder), int(node["partition-id"])
     if number >= len(files):

@@ -78,7 +78,7 @@ class Agreement:
 
     @property
     def n_models(self) -> int:
-        """One for two classes, else one a class."""
+        """One for two classes, else one per class."""
         return 1 if len(self.classes) == 2 else len(self.classes)
 
 
@@ -348,7 +348,7 @@ def _record(folder: Path, settings: RunSettings) -> RunRecord | None:
 
 def _tell_resumed(resumed: Any, audit: AuditLog, tell: Callable[[str], None]) -> None:
     if resumed is None:
-        tell("no checkpoint to resume: the run starts anew")
+        tell("no checkpoint to resume: the run starts from the beginning")
         return
     audit({"event": "resumed", "run": resumed.run_id, "round": resumed.round})
     tell(f"resumed after round {resumed.round}")

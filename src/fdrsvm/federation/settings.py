@@ -73,7 +73,7 @@ class RunSettings:
     resume : bool
         Go on from the newest checkpoint in ``output``.
     data, state, label : str
-        For simulations only: folder with a CSV a client, folder for their memories, label column.
+        For simulations only: folder with one CSV per client, one for their memories, label column.
     """
 
     algorithm: str = "bundle"

@@ -46,7 +46,9 @@ def simulate(
     check_output(output, resume=False)
     files = data_files(data.expanduser().resolve())
     if not files:
-        raise InvalidInputError("data", "must be a folder with a CSV a client", f"{data} has none")
+        raise InvalidInputError(
+            "data", "must be a folder with one CSV per client", f"{data} has none"
+        )
     contract = files[0].parent / "contract.json"
     agreed = contract_config(contract) if contract.exists() else {}
     settings = {**agreed, **config, "data": str(files[0].parent), "output": str(output)}

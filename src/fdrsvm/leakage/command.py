@@ -109,7 +109,7 @@ def audit_folder(
 
 
 def leak_table(audit: LeakAudit, half_known: LeakAudit | None = None) -> list[str]:
-    """Lines of text: a client a line, with rows, cuts seen, rows claimed and recovered, share.
+    """Lines of text: one line per client, with rows, cuts seen, rows claimed and recovered, share.
 
     "from cuts" are rows that cuts alone give away, "recovered" those of cuts and risks together.
     With ``half_known``, by an attacker that has half of the rows: the other ones, and how many of
@@ -122,7 +122,7 @@ def leak_table(audit: LeakAudit, half_known: LeakAudit | None = None) -> list[st
         found = (audit.n_claimed, audit.n_from_cuts, audit.n_recovered, audit.share)
         lines.append(["in all", audit.n_rows, n_cuts, *found])
     if half_known is not None:
-        header += ["other half", "recovered", "share"]
+        header += ["other half", "its recovered", "its share"]
         others: list[Any] = [*half_known.clients]
         others += [half_known] * (len(lines) - len(others))
         for line, other in zip(lines, others, strict=True):

@@ -40,6 +40,8 @@ def compiled_fast(function: _Function) -> _Function:
 
 
 def _compile(function: _Function, **options: Any) -> _Function:
+    if _SETTINGS.DISABLE_JIT:  # numba would hand the plain function back, which keeps nothing
+        return function
     decorate = njit(nogil=True, **options)
     kernel = decorate(function)
     if not _is_kept(kernel):
@@ -64,16 +66,18 @@ def _is_kept(kernel: Any) -> bool:
 
 
 def _is_for_us_alone(folder: Path) -> bool:
-    """Whether it and all folders above are this user's or root's, and nobody else can rename it."""
+    """Whether only this user or root can put something in it, or rename it or a folder above."""
     if os.name != "posix":
         return True
-    whole = folder.resolve()
-    return all(_is_safe(os.stat(each)) for each in (whole, *whole.parents))
+    leaf, *above = (os.stat(each) for each in (folder.resolve(), *folder.resolve().parents))
+    is_open = _may_others_write(leaf) or any(
+        _may_others_write(each) and not each.st_mode & stat.S_ISVTX for each in above
+    )  # where the sticky bit is set, others can add names but neither rename nor remove ours
+    return not is_open and all(each.st_uid in (0, os.geteuid()) for each in (leaf, *above))
 
 
-def _is_safe(status: os.stat_result) -> bool:
-    may_others_write = status.st_mode & stat.S_IWOTH and not status.st_mode & stat.S_ISVTX
-    return status.st_uid in (0, os.geteuid()) and not may_others_write
+def _may_others_write(status: os.stat_result) -> bool:
+    return bool(status.st_mode & (stat.S_IWGRP | stat.S_IWOTH))
 
 
 @cache

@@ -1,4 +1,4 @@
-"""What is proved of a model, in numbers and in words, from its file and anew from data.
+"""What is proved of a model, in numbers and in words, from its file and again from data.
 
 Recomputed by :class:`fdrsvm.RiskOracle`, which shares no code with training's bookkeeping: each
 client's worst-case risk, their weighted sum, and how far rows must move for decisions to turn.
@@ -67,7 +67,7 @@ class Recomputed:
     """
 
     risks: tuple[ClientRisk, ...]
-    objectives: tuple[float, ...]  # one a model, in the order of Proved
+    objectives: tuple[float, ...]  # one per model, in the order of Proved
     n_clipped: int
     resolution: float = 0.0
 

@@ -1,4 +1,4 @@
-"""The rows of all clients from files: one file a client, or one with a column that names it.
+"""The rows of all clients from files: one file per client, or one with a column that names it.
 
 Unlike a plant's own reader, this one serves whoever holds the files, so errors may name columns.
 Rows are counted from 0 in each file, without the header line.
@@ -6,6 +6,7 @@ Rows are counted from 0 in each file, without the header line.
 
 from __future__ import annotations
 
+import shlex
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -19,11 +20,20 @@ from fdrsvm.errors import CorruptDataError, InvalidInputError
 from fdrsvm.estimators.contract import FeatureContract
 from fdrsvm.files import read_capped
 from fdrsvm.maths.arrays import Array
-from fdrsvm.tables import SUFFIXES, Table, data_files, read_labels, read_numbers, read_table
+from fdrsvm.tables import (
+    SUFFIXES,
+    Table,
+    ask_separator,
+    data_files,
+    read_labels,
+    read_numbers,
+    read_table,
+)
 
 Labels: TypeAlias = npt.NDArray[Any]
 
 _MAX_CONTRACT = 1 << 24
+_MOST_LISTED = 12
 
 
 class Source(NamedTuple):
@@ -238,6 +248,7 @@ def _read_source(
         checked = contract.check(rest, y, client=client, clip=settings.clip)
         return Rows(checked.X, y, clients, contract.names, contract)
     names = _check_columns(rest, wanted, where, may_have_more=may_have_more)
+    _refuse_text(rest, names, where, may_ignore=not may_have_more)
     columns = [_read_feature(rest[name], name, where) for name in names]
     X: Array = np.column_stack(columns)
     return Rows(X, y, clients, names)
@@ -275,7 +286,7 @@ def _need_column(table: Table, name: str, what: str, where: str) -> None:
         raise InvalidInputError(
             where,
             f"must have the {what} column {name!r}",
-            f"its columns are {_listed(table.columns)}",
+            f"its columns are {_listed(table.columns)}{ask_separator(table.columns)}",
         )
 
 
@@ -303,6 +314,27 @@ def _check_columns(
             f"it also has {_listed(more)}; ignore them, or give a contract",
         )
     return tuple(wanted)
+
+
+def _refuse_text(table: Table, names: Sequence[str], where: str, *, may_ignore: bool) -> None:
+    """All columns without a number at once, and what to type to leave them out."""
+    text = [name for name in names if _is_text(table[name])]
+    if not text:
+        return
+    found = f"there is none in {_listed(text)}"
+    if may_ignore:
+        found += "; leave out what is no reading with " + " ".join(
+            f"--ignore {shlex.quote(name)}" for name in text[:_MOST_LISTED]
+        )
+    raise InvalidInputError(where, "columns of features must hold numbers", found)
+
+
+def _is_text(column: npt.NDArray[Any]) -> bool:
+    """Whether it has no number, and not only because all are missing."""
+    if column.dtype.kind in "biuf":
+        return False
+    _, broken = read_numbers(column)
+    return bool(broken.all()) and any(_kind(item) == "no number" for item in column)
 
 
 def _read_feature(column: npt.NDArray[Any], name: str, where: str) -> Array:
@@ -337,7 +369,7 @@ def _stacked(parts: Sequence[Rows], contract: FeatureContract | None) -> Rows:
     )
 
 
-def _listed(names: Iterable[str], most: int = 12) -> str:
+def _listed(names: Iterable[str], most: int = _MOST_LISTED) -> str:
     listed = list(names)
     more = f" and {len(listed) - most} more" if len(listed) > most else ""
     return ", ".join(map(repr, listed[:most])) + more
