@@ -88,9 +88,10 @@ def test_a_run_that_ends_above_tol_names_the_scale(cancer):
     model = FDRSVC("subgradient", max_rounds=5)
     with pytest.warns(ConvergenceWarning) as caught:
         model.fit(1e9 * X, y, clients=clients)
-    assert any(
-        "scale them to about 1, say with FederatedMinMaxScaler" in str(w) for w in messages(caught)
-    )
+    (said,) = map(str, messages(caught))  # one warning, with all that may help
+    assert "; allow more rounds or a larger tol; max_rounds is 5; features are up to" in said
+    assert "scale them to about 1, say with FederatedMinMaxScaler" in said
+    assert said.endswith("(fdrsvm fit --scaling minmax)")
     with pytest.warns(ConvergenceWarning) as caught:
         model.fit(X, y, clients=clients)
     assert not any("FederatedMinMaxScaler" in str(w) for w in messages(caught))
