@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from fdrsvm.errors import InvalidInputError, UnsupportedError
+from fdrsvm.errors import DegenerateModelWarning, InvalidInputError, UnsupportedError
 from fdrsvm.estimators._parameters import from_plain
 from fdrsvm.estimators.degenerate import (
     ENOUGH,
@@ -35,16 +35,15 @@ def verdict(model: LinearModel, rows: Rows | None = None) -> str | None:
     kept = model.record.get(VERDICT)
     if rows is None:
         return None if kept is None else str(kept)
-    found = judge(
-        _evidence(model, rows),
-        model.classes,
-        _setting(model),
-        least_rows=ENOUGH,
-        may_be_flat=ignores_features(model),
-    )
-    if found is None:
-        return None if kept is None else f"in training {kept}"
-    return found.for_command_line
+    evidence, setting = _evidence(model, rows), _setting(model)
+
+    def judged(may_be_flat: bool) -> DegenerateModelWarning | None:
+        return judge(evidence, model.classes, setting, least_rows=ENOUGH, may_be_flat=may_be_flat)
+
+    if kept is not None and judged(may_be_flat=False) is None:
+        return f"in training {kept}"  # which knew how rare the classes are
+    found = judged(may_be_flat=ignores_features(model))
+    return None if found is None else found.for_command_line
 
 
 def ignores_features(model: LinearModel, rows: Rows | None = None) -> bool:
