@@ -87,6 +87,7 @@ STEPS = (
 CONFIG = """[data]
 folder = "pump/train"
 contract = "pump/contract.json"
+fault = "leak"
 
 [scaling]
 method = "limits"

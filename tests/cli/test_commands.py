@@ -369,7 +369,7 @@ def faults(tmp_path_factory):
     return home, run("fit", "plants", cwd=home)
 
 
-SAID = "fdrsvm: the model predicts 'Fault' for none of 1200 rows, though 36 are"
+SAID = "fdrsvm: the model never predicts 'Fault' (36 of 1200 rows are)"
 
 
 def test_fit_says_that_a_model_finds_nothing_and_the_remedy_it_names_works(faults, capsys):
@@ -377,7 +377,7 @@ def test_fit_says_that_a_model_finds_nothing_and_the_remedy_it_names_works(fault
     assert done.returncode == 4
     (line,) = done.stderr.splitlines()
     assert line.startswith(SAID)
-    assert "use --class-weight balanced; if that is not enough, a smaller epsilon" in line
+    assert "fit ... --class-weight balanced; if that is not enough, --set epsilon=..." in line
     kept = json.loads((home / "run" / "certificate.json").read_text())
     assert kept["verdict"] == line.removeprefix("fdrsvm: ")
     assert kept["positive"] == "Fault"
@@ -414,7 +414,7 @@ def test_report_says_it_on_the_console_and_on_the_page(faults, capsys):
     for data in ((home / "plants",), ()):
         code, _, err = call(capsys, "report", model, *data, "--output", page)
         assert (code, err.startswith(SAID)) == (0, True)
-        assert '<p class="verdict">Warning: the model predicts' in page.read_text()
+        assert '<p class="verdict">Warning: the model never predicts' in page.read_text()
     line = error_line(capsys, "report", model, "--fault", "ok", code=2)
     assert "--fault needs data" in line
 
@@ -447,3 +447,52 @@ def test_certify_moves_no_row_where_no_feature_matters(faults, capsys):
     _, out, _ = call(capsys, "certify", home / "run" / "model.safetensors", home / "plants")
     assert "No feature matters" in out
     assert "How far rows must move" not in out
+
+
+def test_certify_predict_and_export_say_what_fit_said(faults, capsys):
+    home, done = faults
+    model, data = home / "run" / "model.safetensors", home / "plants"
+    said = done.stderr.strip().removeprefix("fdrsvm: ")
+    _, out, _ = call(capsys, "certify", model)
+    assert " ".join(out.split()).startswith(f"Warning: {said}.")
+    _, out, _ = call(capsys, "certify", model, "--json")
+    assert json.loads(out)["words"][0] == f"Warning: {said}."
+    for command in (("predict", model, data), ("export", "json", model), ("export", "st", model)):
+        code, out, err = call(capsys, *command)
+        assert (code, err) == (0, done.stderr)
+        assert said not in out.partition("record")[0]  # stdout is what was asked for
+
+
+def test_one_row_and_equal_rows_are_no_reason_to_doubt_a_model(home, model, tmp_path, capsys):
+    X, y = rows_of("north")
+    one = tmp_path / "one.csv"
+    for n_rows in (1, 7):
+        write_csv(one, np.repeat(X[:1], n_rows, axis=0), np.repeat(y[:1], n_rows))
+        code, _, err = call(capsys, "evaluate", model, one)
+        assert (code, err) == (0, "")
+        _, out, _ = call(capsys, "certify", model, one)
+        assert "No feature matters" not in out
+        assert "How far rows must move" in out
+        page = tmp_path / "page.html"
+        assert call(capsys, "report", model, one, "--output", page)[2] == ""
+        assert "No feature matters" not in page.read_text()
+
+
+def test_a_missed_fault_in_a_small_file_is_no_reason_to_train_again(home, model, tmp_path, capsys):
+    X, _ = rows_of("north")
+    healthy = X[load_model(model).predict(X) == "healthy"]
+    path = tmp_path / "north.csv"
+    for n_missed in (1, 4, 5):
+        y = np.repeat(["leak", "healthy"], [n_missed, len(healthy) - n_missed])
+        write_csv(path, healthy, y)
+        _, _, err = call(capsys, "evaluate", model, path)
+        assert ("never predicts 'leak'" in err) == (n_missed == 5)
+
+
+def test_few_rows_do_not_silence_what_fit_said(faults, tmp_path, capsys):
+    home, done = faults
+    lines = min((home / "plants").iterdir()).read_text().splitlines()
+    (tmp_path / "few.csv").write_text("\n".join(lines[:3]) + "\n")
+    model = home / "run" / "model.safetensors"
+    _, _, err = call(capsys, "evaluate", model, tmp_path / "few.csv")
+    assert err == done.stderr.replace("fdrsvm: the model", "fdrsvm: in training the model")

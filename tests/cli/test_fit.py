@@ -151,6 +151,25 @@ def test_a_gap_above_tol_is_said_and_exits_3(home, tmp_path, capsys):
     assert (tmp_path / "model.safetensors").exists()
 
 
+def test_one_warning_names_all_that_may_help_and_can_be_typed(tmp_path, capsys):
+    (tmp_path / "big").mkdir()
+    for name in CLIENTS[:2]:
+        X, y = rows_of(name)
+        write_csv(tmp_path / "big" / f"{name}.csv", 1e6 * X, y)
+    options = ("--scaling", "none", "--set", "max_rounds=2", "--output", tmp_path / "run")
+    _, _, err = call(capsys, "fit", tmp_path / "big", *options)
+    (line,) = [one for one in err.splitlines() if "gap" in one]
+    assert "max_rounds is 2" in line
+    assert "--scaling minmax" in line
+
+
+def test_it_says_which_class_f1_counts(home):
+    kept = json.loads((home / "plants-run" / "certificate.json").read_text())
+    said = f"F1 counts {kept['positive']!r}; --fault chooses another"
+    assert said in (home / "plants.txt").read_text().splitlines()
+    assert "F1" not in (home / "three.txt").read_text()
+
+
 def test_three_classes_have_a_certificate_each(home):
     lines = (home / "three.txt").read_text().splitlines()
     assert [line.split()[0] for line in lines[3:6]] == ["healthy", "leak", "worn"]

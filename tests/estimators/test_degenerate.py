@@ -18,6 +18,7 @@ from fdrsvm import (
     DRSVC,
     FDRSVC,
     FDRSVCCV,
+    ConvergenceWarning,
     DegenerateModelWarning,
     FederatedMinMaxScaler,
     FedSVC,
@@ -67,9 +68,10 @@ def test_each_estimator_warns_once_at_the_callers_line_and_the_remedy_works(kind
         fit(kind(**options), X, y, plants)
     assert [one.filename for one in caught] == [__file__]
     said = str(caught[0].message)
-    assert f"predicts '{FAULT}' for none of 1200 rows, though 36 are" in said
+    assert f"the model never predicts '{FAULT}' (36 of 1200 rows are)" in said
     assert "use class_weight='balanced'" in said
-    assert "--class-weight balanced" in caught[0].message.for_command_line
+    typed = caught[0].message.for_command_line
+    assert "; train again: fdrsvm fit ... --class-weight balanced" in typed
     balanced = kind(**options, class_weight="balanced")
     assert warned(balanced, X, y, plants) == []
     assert balanced_accuracy_score(y, balanced.predict(X)) > 0.65
@@ -80,7 +82,7 @@ def test_the_search_warns_once_at_the_callers_line_with_and_without_a_model():
     grid = {"epsilon": [0.001, 0.01]}
     for refit in (True, False):
         search = FDRSVCCV(grid, cv=2, tol=1e-2, random_state=0, refit=refit)
-        with pytest.warns(DegenerateModelWarning, match="for none of 1200 rows") as caught:
+        with pytest.warns(DegenerateModelWarning, match=r"never .* of 1200 rows are") as caught:
             search.fit(X, y, clients=plants)
         assert [one.filename for one in caught] == [__file__]
     search = FDRSVCCV(grid, cv=2, tol=1e-2, random_state=0, class_weight="balanced")
@@ -111,7 +113,7 @@ def test_a_class_without_weight_is_not_missed():
 
 def test_rows_are_counted_by_their_weight_but_not_by_that_of_their_class():
     X, y, plants = make_faults()
-    with pytest.warns(DegenerateModelWarning, match="none of 2400 rows, though 72 are"):
+    with pytest.warns(DegenerateModelWarning, match="72 of 2400 rows are"):
         FDRSVC(class_weight={FAULT: 0.5}).fit(
             X, y, clients=plants, sample_weight=np.full(len(y), 2.0)
         )
@@ -122,8 +124,8 @@ def test_of_several_classes_those_never_predicted_are_named():
     rare = np.flatnonzero(y == FAULT)
     y[rare[::2]] = "Leak"
     (said,) = warned(FDRSVC(tol=1e-3), X, y, plants)
-    assert "predicts 'Fault' for none of 1600 rows, though 32 are" in said
-    assert "predicts 'Leak' for none of 1600 rows, though 32 are" in said
+    assert "never predicts 'Fault' (32 of 1600 rows are)" in said
+    assert "never predicts 'Leak' (32 of 1600 rows are)" in said
     assert "'ok'" not in said
 
 
@@ -219,6 +221,39 @@ def test_scores_are_flat_up_to_a_hundredth_of_the_margin_either_way():
 def test_the_remedy_is_one_that_was_not_tried(setting, first):
     found = judge(evidence([[90, 0], [10, 0]]), ["a", "b"], setting)
     assert str(found).split("; ", 1)[1].startswith(first)
+
+
+@pytest.mark.parametrize(("rows", "is_rare"), [((76, 24), True), ((74, 26), False)])
+def test_class_weights_are_for_classes_below_half_of_their_even_share(rows, is_rare):
+    found = judge(evidence([[rows[0], 0], [rows[1], 0]]), ["a", "b"], Setting("FDRSVC", None))
+    assert ("class_weight" in found.remedy) == is_rare
+    assert ("--class-weight" in found.command_line_remedy) == is_rare
+    assert "a smaller epsilon" in found.remedy
+
+
+def test_of_other_rows_a_handful_says_nothing_and_equal_scores_need_a_model_that_is_flat():
+    def judged(counts, spread=1.0, may_be_flat=True):
+        return judge(
+            evidence(counts, spread),
+            ["a", "b"],
+            Setting("FDRSVC", None),
+            least_rows=5,
+            may_be_flat=may_be_flat,
+        )
+
+    assert judged([[100, 0], [4, 0]]) is None
+    assert "never predicts 'b' (5 of 105 rows are)" in str(judged([[100, 0], [5, 0]]))
+    assert judged([[1, 0], [0, 0]], 0.0, may_be_flat=False) is None
+    assert "ignores all features" in str(judged([[1, 0], [0, 0]], 0.0))
+
+
+def test_a_baseline_that_blew_up_has_one_remedy():
+    X, y, plants = make_faults()
+    model = FedSVC("fedsgd", learning_rate=1e6, max_rounds=2)
+    with pytest.warns(ConvergenceWarning, match="try a smaller learning_rate") as caught:
+        model.fit(X, y, clients=plants)
+    assert len(caught) == 1
+    assert gives_up(model, X, y)  # which alone would ask for a larger one
 
 
 def test_every_parameter_that_a_remedy_names_exists():
@@ -342,7 +377,7 @@ def test_the_remedy_works_on_ai4i():
     plants = np.repeat([1, 2, 3, 4], 2500)
     X = FederatedMinMaxScaler().fit(X, clients=plants).transform(X)
     (said,) = warned(FDRSVC(), X, y, plants)
-    assert "predicts 'Fault' for none of 10000 rows, though 339 are" in said
+    assert "the model never predicts 'Fault' (339 of 10000 rows are)" in said
     balanced = FDRSVC(class_weight="balanced")
     assert warned(balanced, X, y, plants) == []
     assert balanced_accuracy_score(y, balanced.predict(X)) > 0.8

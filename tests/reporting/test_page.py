@@ -220,7 +220,7 @@ def test_no_page_computes_with_weights_that_are_zero(params):
     assert training.verdict is not None
     for given in (rows, None):
         page = model_page(training.model, given)
-        assert '<p class="verdict">Warning: the model predicts' in page
+        assert '<p class="verdict">Warning: the model never predicts' in page
         assert "No feature matters" in page
         assert "rpm" not in page  # neither bars nor moves
         assert not re.search(r"\de\+\d", page)

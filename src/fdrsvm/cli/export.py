@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from fdrsvm.cli.commands import PATH, Command
-from fdrsvm.cli.console import put_content, say
+from fdrsvm.cli.console import put_content, say, warn
 
 if TYPE_CHECKING:
     from fdrsvm.estimators.linear_model import Label, LinearModel
@@ -36,11 +36,12 @@ def export(kind: str, model: Path, output: Path | None, name: str, alarm_on: Seq
     """Write a model as ONNX, structured text or JSON.
 
     Structured text is that of IEC 61131-3, for a PLC. The scaling is part of the weights: an export
-    takes readings as they are.
+    takes readings as they are. What was wrong with the model in training is said on stderr.
     """
     from fdrsvm.estimators.export import to_json, to_onnx, to_structured_text
     from fdrsvm.estimators.model_file import load_model
     from fdrsvm.files import write_atomically
+    from fdrsvm.workflow.verdict import verdict
 
     if kind == "onnx" and output is None:
         raise click.UsageError("onnx is binary: --output FILE is needed.")
@@ -57,6 +58,9 @@ def export(kind: str, model: Path, output: Path | None, name: str, alarm_on: Seq
     else:
         write_atomically(output, content)
         say(f"{kind}: {output}")
+    said = verdict(loaded)
+    if said is not None:
+        warn(said)
     return 0
 
 

@@ -144,6 +144,7 @@ def _settings(
 
 def _show(training: Training) -> None:
     from fdrsvm.workflow.certifying import proved
+    from fdrsvm.workflow.record import POSITIVE
 
     model, rows = training.model, training.rows
     classes = ", ".join(map(str, model.classes))
@@ -152,6 +153,8 @@ def _show(training: Training) -> None:
         f"{model.estimator}: {clients}, {len(rows.X)} rows, {model.n_features} features, "
         f"classes {classes}, scaling {model.record['scaling']['method']}"
     )
+    if POSITIVE in model.record:
+        say(f"F1 counts {model.record[POSITIVE]!r}; --fault chooses another")
     say()
     certificate = model.certificate
     facts = [

@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 
 from fdrsvm.cli.commands import PATH, Command, data_options, data_settings
-from fdrsvm.cli.console import put_content, say
+from fdrsvm.cli.console import put_content, say, warn
 
 
 @click.command(
@@ -33,12 +33,14 @@ def predict(
     Columns are client, predicted, and decision (of two classes, above 0 for the second) or one
     decision for each class. Columns that the model does not know are left out; labels are not
     needed. A client or label that a spreadsheet would run as a formula has an apostrophe before it.
+    What was wrong with the model in training is said on stderr.
     """
     from fdrsvm.estimators.model_file import load_model
     from fdrsvm.files import write_atomically
     from fdrsvm.texts import csv_text
     from fdrsvm.workflow.rows import read_rows
     from fdrsvm.workflow.scores import check_fits
+    from fdrsvm.workflow.verdict import verdict
 
     loaded = load_model(model)
     settings = data_settings(data, named, client_column, label, ignore)
@@ -56,6 +58,9 @@ def predict(
     else:
         write_atomically(output, text.encode())
         say(f"{len(rows.X)} rows: {output}")
+    said = verdict(loaded)
+    if said is not None:
+        warn(said)
     return 0
 
 

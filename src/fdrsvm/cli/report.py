@@ -52,7 +52,6 @@ def report(
     from fdrsvm.estimators.model_file import load_model
     from fdrsvm.files import write_atomically
     from fdrsvm.reporting import model_page
-    from fdrsvm.workflow.record import VERDICT
     from fdrsvm.workflow.rows import read_rows
     from fdrsvm.workflow.verdict import verdict
 
@@ -68,9 +67,9 @@ def report(
     page = model_page(loaded, rows, name=model.name, sample=sample, fault=fault)
     write_atomically(output, page.encode())
     say(f"Report: {output}")
-    said = loaded.record.get(VERDICT) if rows is None else verdict(loaded, rows)
+    said = verdict(loaded, rows)
     if said is not None:
-        warn(str(said))
+        warn(said)
     return 0
 
 

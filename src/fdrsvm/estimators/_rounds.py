@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -10,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from fdrsvm.errors import ClientError, ConvergenceWarning
+from fdrsvm.errors import ClientError
 from fdrsvm.estimators._base import Certified
 from fdrsvm.federated.algorithms import OneVsRest
 from fdrsvm.federated.algorithms.one_vs_rest import OneVsRestProblem, OneVsRestStanding
@@ -46,10 +45,12 @@ def train(
     stacklevel: int,
     secure_aggregation: bool = False,
     advice: str = "",
+    limit: str = "max_rounds",
 ) -> Result:
     """One run in this process, for all classes together; ``stacklevel`` counts from the caller.
 
-    ``advice`` is what may help where the run fails or ends above ``tol``, beyond more rounds.
+    ``advice`` is what may help where the run fails or ends above ``tol``, beyond more rounds;
+    ``limit`` is the estimator's name for the most rounds.
     """
     tol = check_non_negative(tol, "tol")
     algorithm: Any = method if n_models == 1 else OneVsRest(method, n_models, tol)
@@ -58,7 +59,7 @@ def train(
     if secure_aggregation:
         transport, algorithm, client_weights = summed(transport, algorithm, client_weights)
     try:
-        result = run_rounds(
+        return run_rounds(
             transport,
             algorithm,
             max_rounds=check_count(max_rounds, "max_rounds"),
@@ -67,18 +68,12 @@ def train(
             callbacks=callbacks,
             limits=_of_loss(problems[0]),
             stacklevel=stacklevel + 1,
+            advice=f"{limit} is {max_rounds}{'; ' if advice else ''}{advice}",
         )
     except ClientError as error:
         if not advice:
             raise
         raise ClientError(error.client_id, error.round, f"{error.reason}; {advice}") from error
-    if advice and result.gap > tol > 0.0:
-        warnings.warn(
-            f"certified relative gap {result.gap:.1e}: {advice}",
-            ConvergenceWarning,
-            stacklevel=stacklevel + 1,
-        )
-    return result
 
 
 def _of_loss(problem: Any) -> Limits | None:

@@ -22,7 +22,8 @@ def scale_advice(data: TrainingData) -> str:
         return ""
     return (
         f"features are up to {largest:.1e} in size, and epsilon, kappa, rho and step sizes are in "
-        "their unit: scale them to about 1, say with FederatedMinMaxScaler"
+        "their unit: scale them to about 1, say with FederatedMinMaxScaler (fdrsvm fit "
+        "--scaling minmax)"
     )
 
 

@@ -3,7 +3,8 @@
 Given    n_k > 0 rows of class k, r_k of them predicted as k, m_k of all rows; scores s_i
 missed   m_k = 0, or r_k < n_k / 100 and n_k >= 5: it finds fewer than one in a hundred rows of a
          class that occurs. (Fewer than 5 rows may all be missed by chance: where every second one
-         is found, with probability 2^-n_k, which is below 5 % from 5 rows on.)
+         is found, with probability 2^-n_k, which is below 5 % from 5 rows on. Rows of training
+         are all there is, and m_k = 0 is told of one row too; of other rows it takes 5 as well.)
 flat     (max s_i - min s_i) / 2 <= 1/100 for each score: rows differ by 1 % of the margin 1
 
 A flat model is as good as one with w = 0: losses are 1-Lipschitz in the score, and without weights
@@ -28,6 +29,7 @@ SELDOM = 0.01
 ENOUGH = 5
 FLAT = 0.01
 HALF = 0.5
+RARE = 0.5
 BALANCED = "balanced"
 
 
@@ -118,20 +120,31 @@ def pooled(parts: Sequence[Evidence]) -> Evidence:
 
 
 def judge(
-    evidence: Evidence, classes: Sequence[Any], setting: Setting, whose: str = "the model"
+    evidence: Evidence,
+    classes: Sequence[Any],
+    setting: Setting,
+    whose: str = "the model",
+    *,
+    least_rows: int = 1,
+    may_be_flat: bool = True,
 ) -> DegenerateModelWarning | None:
-    """A warning with its remedy, or None for a model that has not given up."""
-    missed = evidence.missed
-    if not missed and not evidence.is_flat:
+    """A warning with its remedy, or None for a model that has not given up.
+
+    For rows other than those of training, which may be few or equal: classes with fewer than
+    ``least_rows`` are not judged, and ``may_be_flat`` is whether the weights allow it.
+    """
+    missed = [k for k in evidence.missed if evidence.counts[k].sum() >= least_rows]
+    is_flat = evidence.is_flat and may_be_flat
+    if not missed and not is_flat:
         return None
     found = [_class_words(evidence.counts, k, classes[k]) for k in missed]
-    if evidence.is_flat:
+    if is_flat:
         spread = float((evidence.high - evidence.low).max())
         found.append(f"ignores all features (its score varies by {spread:.1g} over all rows)")
     # Which class a flat model is left with is chance; the rarest is what it has given up on.
-    concerned = range(len(classes)) if evidence.is_flat else missed
+    concerned = range(len(classes)) if is_flat else missed
     shares = [_share(evidence.counts, k) for k in concerned if evidence.counts[k].any()]
-    case = _Case(setting, evidence.is_flat, min(shares))
+    case = _Case(setting, is_flat, min(shares))
     return DegenerateModelWarning(
         f"{whose} {', and '.join(found)}", _remedy(case, _IN_PYTHON), _remedy(case, _TYPED)
     )
@@ -141,7 +154,7 @@ def _class_words(counts: Array, k: int, label: Any) -> str:
     whole, own, predicted = counts.sum(), counts[k].sum(), counts[:, k].sum()
     if predicted == 0.0:
         are = "is" if own == 1.0 else "are"
-        return f"predicts {label!r} for none of {whole:.9g} rows, though {own:.9g} {are}"
+        return f"never predicts {label!r} ({own:.9g} of {whole:.9g} rows {are})"
     return (
         f"predicts {label!r} for {predicted:.9g} of {whole:.9g} rows, but for only "
         f"{counts[k, k]:.9g} of the {own:.9g} that are"
@@ -156,6 +169,7 @@ def _share(counts: Array, k: int) -> float:
 # --- what to do about it ---
 
 _IN_PYTHON = {
+    "do": "use ",
     "balance": "class_weight='balanced'",
     "epsilon": "a smaller epsilon (FDRSVCCV can choose it)",
     "ball": "a smaller epsilon or a larger kappa",
@@ -163,16 +177,16 @@ _IN_PYTHON = {
     "iterations": "more iterations (max_iter)",
     "steps": "a larger learning_rate, or FDRSVC",
 }
-_TYPED = {
+_TYPED = {  # commands other than fit say it too: it must be clear where to type it
+    "do": "train again: fdrsvm fit ... ",
     "balance": "--class-weight balanced",
-    "epsilon": "a smaller epsilon (--set epsilon=...)",
-    "ball": "a smaller epsilon (--set epsilon=...) or a larger kappa (--set kappa=...)",
-    "rounds": "more rounds (--set max_rounds=...)",
-    "iterations": "more iterations (--set max_iter=...)",
-    "steps": "a larger step (--set learning_rate=...), or FDRSVC (--estimator FDRSVC)",
+    "epsilon": "--set epsilon=... (a smaller one)",
+    "ball": "--set epsilon=... (a smaller one) or --set kappa=... (a larger one)",
+    "rounds": "--set max_rounds=... (more)",
+    "iterations": "--set max_iter=... (more)",
+    "steps": "--set learning_rate=... (another one) or --estimator FDRSVC",
 }
-_OTHER_FEATURES = "features that tell the classes apart"
-
+_OTHER_FEATURES = "use features that tell the classes apart"
 
 _EFFORT = {"FDRSVC": "rounds", "DRSVC": "iterations", "FedSVC": "steps"}
 
@@ -187,7 +201,7 @@ class _Case(NamedTuple):
     @property
     def balances(self) -> bool:
         """Whether weights of the classes are still to be tried."""
-        return self.share < 1.0 and self.setting.class_weight != BALANCED
+        return self.share < RARE and self.setting.class_weight != BALANCED
 
 
 def _remedy(case: _Case, words: dict[str, str]) -> str:
@@ -197,11 +211,14 @@ def _remedy(case: _Case, words: dict[str, str]) -> str:
         wanted = " and ".join([words["ball"], *([words["balance"]] if case.balances else [])])
         return (
             f"epsilon / kappa is {setting.flip_share:.3g}: from 1/2 on half of every row may have "
-            f"the other label, and no model beats w = 0; use {wanted}"
+            f"the other label, and no model beats w = 0; {words['do']}{wanted}"
         )
-    first, *others = [words[step] for step in _steps(case)] or [_OTHER_FEATURES]
+    steps = [words[step] for step in _steps(case)]
+    if not steps:
+        return _OTHER_FEATURES
+    first, *others = steps
     more = f"; if that is not enough, {', then '.join(others)}" if others else ""
-    return f"use {first}{more}"
+    return f"{words['do']}{first}{more}"
 
 
 def _steps(case: _Case) -> list[str]:
@@ -209,10 +226,9 @@ def _steps(case: _Case) -> list[str]:
     effort = _EFFORT.get(setting.estimator, "rounds")
     if setting.estimator == "FedSVC":  # its rounds end where they are told to
         return [*(["balance"] if case.balances else []), effort]
-    radius = ["epsilon"] if setting.has_radius else []
-    balance = ["balance"] if case.balances else []
     # Where classes are of similar size, it is the radius that makes w = 0 the best.
-    steps = [*radius, *balance] if case.is_flat and case.share > HALF else [*balance, *radius]
+    balance = ["balance"] if case.balances else []
+    steps = [*balance, *(["epsilon"] if setting.has_radius else [])]
     return steps if setting.is_solved else [effort, *steps]
 
 

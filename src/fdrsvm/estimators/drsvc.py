@@ -243,6 +243,7 @@ class DRSVC(LinearClassifier):
             verbose=self.verbose,
             stacklevel=3,
             advice=scale_advice(data),
+            limit="max_iter",
         )
         models = standings(result)
         self._set_models([one.model for one in models], data.classes)

@@ -219,8 +219,8 @@ class FedSVC(LinearClassifier):
             advice=scale_advice(data),
         )
         self._set_result(result, data.classes, data.client_labels)
-        self._warn_unless_useful(data, result, shares)
-        self._warn_if_degenerate(data, flip_share=0.0, has_radius=False, stacklevel=2)
+        if self._is_useful(data, result, shares):  # one remedy, not two that contradict each other
+            self._warn_if_degenerate(data, flip_share=0.0, has_radius=False, stacklevel=2)
         return self
 
     def _method(self) -> Any:
@@ -242,11 +242,11 @@ class FedSVC(LinearClassifier):
         temperature = check_positive(self.temperature, "temperature")
         return FedDRO(rate, temperature, momentum, n_steps=n_epochs, **drawn)
 
-    def _warn_unless_useful(self, data: TrainingData, result: Result, shares: Array) -> None:
-        """Steps that are too long for the features leave a model that is worse than none."""
+    def _is_useful(self, data: TrainingData, result: Result, shares: Array) -> bool:
+        """Steps that are too long for the features leave a model worse than none: a warning."""
         loss = float(mean_hinge(data, result.newest.reshape(data.n_models, -1), shares).max())
         if loss < 1.0:
-            return
+            return True
         remedy = scale_advice(data) or "try a smaller learning_rate or more rounds"
         warnings.warn(
             f"{self.algorithm}: after {result.n_rounds} rounds the mean hinge loss is {loss:.2g}, "
@@ -255,6 +255,7 @@ class FedSVC(LinearClassifier):
             ConvergenceWarning,
             stacklevel=3,
         )
+        return False
 
     def _set_result(
         self, result: Result, classes: npt.NDArray[Any], client_labels: npt.NDArray[Any]

@@ -407,6 +407,7 @@ def run_rounds(
     run_id: str | None = None,
     limits: Limits | None = None,
     stacklevel: int = 1,
+    advice: str = "",
 ) -> Result:
     """Train one model over a transport.
 
@@ -450,6 +451,8 @@ def run_rounds(
         Without it only those are that contradict themselves or the client's profile.
     stacklevel : int
         Whose line a ConvergenceWarning names: 1 is the caller's, 2 that of the caller's caller.
+    advice : str
+        What else may help where ``tol`` is not reached: the end of that warning.
 
     Returns
     -------
@@ -519,7 +522,8 @@ def run_rounds(
     if tol > 0.0 and result.gap > tol and reason is not Stop.CALLBACK:
         warnings.warn(
             f"{algorithm.name}: certified relative gap {result.gap:.1e} after {result.n_rounds} "
-            f"rounds, above tol = {tol:g}; allow more rounds or a larger tol",
+            f"rounds, above tol = {tol:g}; allow more rounds or a larger tol"
+            f"{'; ' if advice else ''}{advice}",
             ConvergenceWarning,
             stacklevel=stacklevel + 1,
         )

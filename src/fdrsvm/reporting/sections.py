@@ -32,15 +32,14 @@ from fdrsvm.reporting.markup import escape
 from fdrsvm.workflow.ball import ROBUST, Ball, Overrides, balls
 from fdrsvm.workflow.certifying import (
     Recomputed,
+    certificate_words,
     flips,
     grouped,
-    in_words,
     into_support,
     recompute,
     signs_of,
     stated_risks,
 )
-from fdrsvm.workflow.record import VERDICT
 from fdrsvm.workflow.rows import Rows
 from fdrsvm.workflow.scaling import Scaling
 from fdrsvm.workflow.scores import score
@@ -58,8 +57,8 @@ _NO_FEATURE = (
 
 def verdict_line(model: LinearModel, rows: Rows | None) -> str:
     """What is wrong with the model on these data, or on those of training; else nothing."""
-    said = model.record.get(VERDICT) if rows is None else verdict(model, rows)
-    return "" if said is None else f'<p class="verdict">Warning: {escape(str(said))}.</p>'
+    said = verdict(model, rows)
+    return "" if said is None else f'<p class="verdict">Warning: {escape(said)}.</p>'
 
 
 def summary(model: LinearModel, rows: Rows | None, fault: str | None = None) -> str:
@@ -94,7 +93,7 @@ def summary(model: LinearModel, rows: Rows | None, fault: str | None = None) -> 
 
 def certificate(model: LinearModel) -> str:
     """What is proved, in sentences."""
-    sentences = "".join(f"<p>{escape(text)}</p>" for text in in_words(model))
+    sentences = "".join(f"<p>{escape(text)}</p>" for text in certificate_words(model))
     return f"<h2>What is proved</h2>{sentences}"
 
 

@@ -23,6 +23,7 @@ from fdrsvm.estimators.linear_model import LinearModel
 from fdrsvm.evaluation.explain import flipping_perturbation
 from fdrsvm.maths.arrays import Array
 from fdrsvm.workflow.ball import ROBUST, Ball, Overrides, balls, client_weights
+from fdrsvm.workflow.record import VERDICT
 from fdrsvm.workflow.rows import Rows
 from fdrsvm.workflow.scaling import Scaling
 from fdrsvm.workflow.scores import POOLED, check_fits
@@ -261,6 +262,12 @@ def training_counts(model: LinearModel) -> dict[str, int]:
 
 
 def in_words(model: LinearModel) -> list[str]:
+    """What was wrong in training, if anything was, and the certificate as sentences."""
+    said = model.record.get(VERDICT)
+    return [*([] if said is None else [f"Warning: {said}."]), *certificate_words(model)]
+
+
+def certificate_words(model: LinearModel) -> list[str]:
     """The certificate as sentences."""
     facts = proved(model)
     if not facts:

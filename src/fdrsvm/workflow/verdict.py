@@ -6,9 +6,10 @@ import math
 
 import numpy as np
 
-from fdrsvm.errors import InvalidInputError, UnsupportedError
+from fdrsvm.errors import DegenerateModelWarning, InvalidInputError, UnsupportedError
 from fdrsvm.estimators._parameters import from_plain
 from fdrsvm.estimators.degenerate import (
+    ENOUGH,
     FLAT,
     Evidence,
     Setting,
@@ -20,27 +21,39 @@ from fdrsvm.estimators.degenerate import (
 from fdrsvm.estimators.linear_model import LinearModel
 from fdrsvm.workflow.ball import ROBUST, Ball, balls
 from fdrsvm.workflow.certifying import training_counts
+from fdrsvm.workflow.record import VERDICT
 from fdrsvm.workflow.rows import Rows
 from fdrsvm.workflow.scaling import Scaling
 
 
-def verdict(model: LinearModel, rows: Rows) -> str | None:
-    """What is wrong on these rows and what to type about it; None if nothing is.
+def verdict(model: LinearModel, rows: Rows | None = None) -> str | None:
+    """What is wrong on these rows, or was in training, and what to type; None if nothing is.
 
-    The rules are those of :mod:`fdrsvm.estimators.degenerate`.
+    The rules are those of :mod:`fdrsvm.estimators.degenerate`. A few rows that are all of one class
+    or all equal say nothing against a model.
     """
-    found = judge(_evidence(model, rows), model.classes, _setting(model))
+    kept = model.record.get(VERDICT)
+    if rows is None:
+        return None if kept is None else str(kept)
+    evidence, setting = _evidence(model, rows), _setting(model)
+
+    def judged(may_be_flat: bool) -> DegenerateModelWarning | None:
+        return judge(evidence, model.classes, setting, least_rows=ENOUGH, may_be_flat=may_be_flat)
+
+    if kept is not None and judged(may_be_flat=False) is None:
+        return f"in training {kept}"  # which knew how rare the classes are
+    found = judged(may_be_flat=ignores_features(model))
     return None if found is None else found.for_command_line
 
 
 def ignores_features(model: LinearModel, rows: Rows | None = None) -> bool:
-    """Whether no feature matters: scores hardly differ between the rows.
+    """Whether no feature matters: scores hardly differ between the rows, and hardly could.
 
-    Without rows: whether they could hardly differ if all features moved by 1 at once, as scaled;
-    where features are not scaled, whether all weights are 0.
+    They hardly could if they hardly differ where all features move by 1 at once, as scaled; where
+    features are not scaled, if all weights are 0. Equal rows have equal scores under any model.
     """
-    if rows is not None:
-        return _evidence(model, rows).is_flat
+    if rows is not None and not _evidence(model, rows).is_flat:
+        return False
     scaling = Scaling.of(model)
     if scaling.method == "none":
         return not model.coef.any()
