@@ -696,7 +696,7 @@ def _finish(
         state = settled
     standing = algorithm.standing(state)
     _check_standing(standing)
-    if not np.isfinite(standing.objective):
+    if not np.isfinite(standing.objective) and np.isfinite(proved.objective):
         standing = proved
     if not np.isfinite(standing.objective):
         # Nobody can say how good the newest model is, but it is what there is.

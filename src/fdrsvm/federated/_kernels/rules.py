@@ -90,8 +90,9 @@ def _by_label(
     """
     b, v_b, limits, doubt = place.point[n_features], slope[n_features], bounds.slopes, bounds.grid
     # A constant that was rounded may be a little less than |v_b|; no label has more than all.
-    least_up = min(max(0.5 * (constant - v_b), 0.0), constant)
-    least_down = min(max(0.5 * (constant + v_b), 0.0), constant)
+    whole = max(constant, 0.0)
+    least_up = min(max(0.5 * (constant - v_b), 0.0), whole)
+    least_down = min(max(0.5 * (constant + v_b), 0.0), whole)
     up, down = least_up + 0.5 * doubt, least_down + 0.5 * doubt
     highest, lowest, total = 0.0, 0.0, 0.0
     for j in range(n_features):

@@ -327,8 +327,6 @@ class SecureSum:
         if self.on_fault == "drop" or not upload.is_whole:
             agreed = self._agree(broadcast, upload, deadline)
             if len(agreed) < len(upload.survivors):
-                silent = {upload.name(k) for k in upload.survivors if k not in agreed}
-                self._silent |= silent - self._at_fault.keys()
                 return None
         revealed = self._unmask(broadcast, upload, agreed, deadline)
         least = threshold(len(upload.step.members))
@@ -468,6 +466,7 @@ class SecureSum:
             "words": (len(survivors) - 1, n_words(TAG_BYTES)),
             "masks": (len(step.members) - len(survivors), n_words(KEY_BYTES)),
         }
+        self._silent |= {upload.name(k) for k in survivors if k not in found}
         agreed = {}
         for k, update in found.items():
             if _has_form(update, _BROKEN_FORM):
