@@ -39,6 +39,7 @@ def altered(name, method):
         tol=0.0,
         quorum=1,
         on_fault="drop",
+        leave_out_after=None,
     )
     return transport.n_altered
 
