@@ -137,7 +137,6 @@ def check_profile(introduction: Introduction, task: Task) -> None:
     profile, n_rows = introduction.profile, introduction.n_rows
     lipschitz = float(LOSSES[task.loss].lipschitz)
     floor = profile.epsilon * lipschitz if task.support == "none" else 0.0
-    flips = profile.epsilon / float(task.kappa)
     n_limits = len(task.feature_limit) if isinstance(task.feature_limit, tuple) else 0
     rules = (
         (profile.norm == task.norm, f"its norm is {profile.norm}, the run's {task.norm}"),
@@ -149,11 +148,6 @@ def check_profile(introduction: Introduction, task: Task) -> None:
             profile.floor == floor,
             f"its floor is {profile.floor!r}; from its radius {profile.epsilon!r}, the loss and "
             f"the support follows {floor!r}",
-        ),
-        (
-            profile.flips == flips,
-            f"it says that its radius flips {profile.flips!r} of the labels; from radius and kappa "
-            f"follows {flips!r}",
         ),
         (
             profile.n_samples <= n_rows if task.merge else profile.n_samples == n_rows,
