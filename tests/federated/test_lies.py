@@ -332,3 +332,24 @@ def test_no_risk_is_no_gap():
         assert result.reason is Stop.TOL
         assert result.objective <= 1e-12
         assert result.gap == 0.0
+
+
+@pytest.mark.parametrize("loss", ["logistic", "smooth_hinge"])
+def test_other_losses_have_a_steepness_too(loss):
+    """[mass] at the model asked about: honest cuts keep to it, one without a constant does not."""
+    data = blobs(3)
+    settings = {"epsilon": 0.05, "loss": loss}
+    clients = [make_client(f"client-{g}", c.X, c.y, **settings) for g, c in enumerate(data)]
+    largest = np.max([np.abs(c.X).max(axis=0) for c in data], axis=0)
+    limits = Limits.checked(largest, 4, loss=loss)
+    method = Subgradient(step_size=0.1)
+    run = {"limits": limits, "max_rounds": 6, "tol": 0.0}
+    honest = run_rounds(InProcess(clients), method, **run)
+    assert all(record.faults == () for record in honest.history)
+
+    def steep(update):
+        return with_values(update, constants=np.zeros(1), slopes=largest[None].copy())
+
+    with pytest.raises(ClientError, match="slope exceeds") as caught:
+        run_rounds(Tampered(InProcess(clients), BAD, steep, rounds=(1,)), method, **run)
+    assert caught.value.client_id == BAD
