@@ -45,7 +45,9 @@ def test_rows_are_those_on_file(name, tmp_path, monkeypatch):
                 # processor: 4.21e-5 on one with AVX-512, 4.31e-5 on the one that wrote the file.
                 assert float(row[field]) == pytest.approx(float(kept[field]), rel=0.1)
             elif field in ("f1", "cv_f1", "accuracy", "mccr", "f1_all", "f1_own") and row[field]:
-                assert float(row[field]) == pytest.approx(float(kept[field]), abs=1e-12), row
+                # So two models within the tolerance may part on a few records near the boundary:
+                # .9271 and .9261 have been seen, one record of 1000.
+                assert float(row[field]) == pytest.approx(float(kept[field]), abs=0.003), row
             else:
                 assert row[field] == kept[field], (field, row)
 
