@@ -1,39 +1,44 @@
 # Two commands are enough: `make demo` and `make test`. Each sets up .venv by itself.
 PYTHON ?= python3
 BIN := .venv/bin
-PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
-BENCH_PIP := .venv-bench/bin/python -m pip install --quiet --disable-pip-version-check
+# Python compiles what it imports: compiling all that is installed takes longer than installing it.
+PIP_OPTIONS := --quiet --disable-pip-version-check --no-compile
+PIP := $(BIN)/python -m pip install $(PIP_OPTIONS)
+BENCH_PIP := .venv-bench/bin/python -m pip install $(PIP_OPTIONS)
 
-.PHONY: demo test test-slow test-federation test-federation-all coverage trust lint docs gallery build bench bench-env clean
+.PHONY: demo test test-slow test-federation test-federation-all coverage trust lint docs gallery build native-check bench bench-env bench-releases clean
 
-demo: .venv/.demo .venv/.kernels
+demo: .venv/.demo
 	$(BIN)/fdrsvm demo --output report
 
-test: .venv/.test .venv/.kernels
-	$(BIN)/python -m pytest
+# Two processes, each with whole files, since tests of a file share what they made.
+test: export OMP_NUM_THREADS = 1
+test: .venv/.test
+	$(BIN)/python -m pytest -n 2 --dist loadfile
 
-test-slow: .venv/.test .venv/.docs .venv/.release .venv/.kernels
+test-slow: .venv/.test .venv/.docs .venv/.release
 	$(BIN)/python -m pytest -m 'slow and not federation'
+	$(BIN)/python -m pytest -m 'hypothesis and not federation' --hypothesis-profile thorough
 
 # Real processes on loopback, and hosts as network namespaces where that is permitted. The second
 # one adds every signal and every wrong clock.
 test-federation test-federation-all: export OMP_NUM_THREADS = 1
-test-federation: .venv/.test .venv/.simulation .venv/.kernels
+test-federation: .venv/.test .venv/.simulation
 	$(BIN)/python -m pytest -m 'federation and not slow' tests/federation
 
-test-federation-all: .venv/.test .venv/.simulation .venv/.kernels
+test-federation-all: .venv/.test .venv/.simulation
 	$(BIN)/python -m pytest -m federation tests/federation
 
 # All branches of what reads files and judges messages: the list is in pyproject.toml.
 coverage: export OMP_NUM_THREADS = 1
-coverage: .venv/.test .venv/.kernels
+coverage: .venv/.test
 	$(BIN)/python -m pytest --no-cov-on-fail --cov --cov-config=pyproject.toml \
 		tests/test_codec.py tests/test_files.py tests/test_hostile_files.py tests/federated \
 		tests/estimators/test_model_file.py tests/federation/test_plant.py
 
 # Every figure of docs/trust.md; kills and files take seven and four minutes on a busy machine.
 trust: export OMP_NUM_THREADS = 1
-trust: .venv/.test .venv/.kernels
+trust: .venv/.test
 	$(BIN)/python -m fdrsvm.experiments.trust --output docs
 
 lint: .venv/.lint
@@ -44,49 +49,66 @@ lint: .venv/.lint
 
 # The site, with its examples run: warnings are errors, and nothing may be loaded from elsewhere.
 docs: export OMP_NUM_THREADS = 1
-docs: .venv/.docs .venv/.kernels
+docs: .venv/.docs
 	$(BIN)/python -m sphinx -W --keep-going -q -d .venv/doctrees docs site
 	$(BIN)/python docs/check_site.py site
 
 # The examples as plain scripts.
-gallery: .venv/.test .venv/.docs .venv/.kernels
+gallery: .venv/.test .venv/.docs
 	$(BIN)/python -m pytest -m slow tests/test_examples.py
 
 build: .venv/.release
 	rm -rf dist
 	$(BIN)/python -m build --outdir dist
 
+# The kernels' tests under the sanitizers of addresses and undefined behaviour, which end the process
+# at the first fault. The environment is that of the tests, but for the package.
+SANITIZED := build/sanitized
+KERNEL_TESTS := tests/native tests/ambiguity tests/solvers tests/maths tests/datasets/test_pump.py \
+	tests/federated/test_screening.py tests/federated/test_baselines.py
+native-check: export OMP_NUM_THREADS = 1
+native-check: .venv/.test
+	rm -rf $(SANITIZED)/package $(SANITIZED)/venv
+	mkdir -p $(SANITIZED)/package
+	cp -R src/fdrsvm $(SANITIZED)/package/
+	$(BIN)/python -m venv --without-pip $(SANITIZED)/venv
+	$(BIN)/python native/sanitized.py $(SANITIZED) $(KERNEL_TESTS)
+
 # Side by side with other solvers, which have an environment of their own. Rows go to bench/ as they
 # come, and a second `make bench` goes on where the first was interrupted.
-bench: .venv-bench/.ready .venv-bench/.kernels
+bench: .venv-bench/.ready
 	.venv-bench/bin/python -m benchmarks --output bench
+
+# Beside an earlier release: make bench-releases OLD=path/to/python, of an environment that has it.
+bench-releases: .venv-bench/.ready
+	.venv-bench/bin/python -m benchmarks releases --old $(OLD) --output bench
 
 bench-env: .venv-bench/.ready
 
 # What cannot be installed beside the project is named and left out; its rows say so.
-.venv-bench/.ready: benchmarks/requirements.txt pyproject.toml | .venv-bench/bin/python
-	$(BENCH_PIP) --editable '.[bench]'
+.venv-bench/.ready: benchmarks/requirements.txt pyproject.toml .venv-bench/.native
+	$(BENCH_PIP) 'fdr-svm[bench]'
 	grep -v '^#' benchmarks/requirements.txt | while read -r package; do \
-		$(BENCH_PIP) --editable '.[bench]' "$$package" || echo "not installed: $$package" >&2; done
+		$(BENCH_PIP) 'fdr-svm[bench]' "$$package" || echo "not installed: $$package" >&2; done
 	touch $@
 
 clean:
-	rm -rf .venv .venv-bench report site dist docs/gallery .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf .venv .venv-bench build report site dist docs/gallery .pytest_cache .mypy_cache .ruff_cache .hypothesis
 
 .venv/bin/python .venv-bench/bin/python: %/bin/python:
 	$(PYTHON) -m venv $*
 
+# The package, compiled: with tools that stay, so that next time only what has changed is compiled.
+.venv/.native .venv-bench/.native: %/.native: pyproject.toml $(shell find native -type f -not -path '*/__pycache__/*') | %/bin/python
+	$*/bin/python -m pip install $(PIP_OPTIONS) $$($*/bin/python native/build_tools.py)
+	PATH="$(CURDIR)/$*/bin:$$PATH" $*/bin/python -m pip install $(PIP_OPTIONS) --no-build-isolation --editable .
+	touch $@
+
 # A stamp for each set of extras, remade when the dependencies change.
-.venv/.demo: pyproject.toml | .venv/bin/python
-	$(PIP) --editable '.[experiments]'
+.venv/.demo: pyproject.toml | .venv/.native
+	$(PIP) 'fdr-svm[experiments]'
 	touch $@
 
-.venv/.test .venv/.simulation .venv/.lint .venv/.docs .venv/.release: .venv/.%: pyproject.toml | .venv/bin/python
-	$(PIP) --editable '.[$*]'
-	touch $@
-
-# numba keeps machine code beside the sources and looks only at the file a kernel stands in, not at
-# the files of the kernels it calls: after a change anywhere all of it must go.
-.venv/.kernels .venv-bench/.kernels: %/.kernels: $(shell find src -name '*.py') | %/bin/python
-	find src -name '*.nb[ic]' -delete
+.venv/.test .venv/.simulation .venv/.lint .venv/.docs .venv/.release: .venv/.%: pyproject.toml | .venv/.native
+	$(PIP) 'fdr-svm[$*]'
 	touch $@

@@ -1,4 +1,4 @@
-"""python -m benchmarks [part ...] [--quick] [--output FOLDER].
+"""python -m benchmarks [part ...] [--quick] [--output FOLDER] [--old PYTHON].
 
 Rows go to FOLDER (``bench``) as they come. Rows that are there are skipped, so an interrupted run
 goes on where it was; delete a part's file to measure it again. One thread, CPU time.
@@ -28,32 +28,37 @@ FEDERATED = {
     "speed": "seconds of federated runs",
     "absent": "gaps when clients are absent (UCI data needed)",
 }
-_THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")
+# Only if asked for: it needs an environment with that release.
+OTHERS = {"releases": "this tree beside an earlier release; --old is an interpreter that has it"}
+_THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 
 
 def main(arguments: list[str] | None = None) -> int:
     """Measure the parts asked for, or all."""
-    options = _parser().parse_args(arguments)
-    os.environ.update(dict.fromkeys(_THREADS, "1"))  # read when NumPy and numba are first imported
+    parser = _parser()
+    options = parser.parse_args(arguments)
+    if "releases" in options.parts and not options.old:
+        parser.error("releases needs --old, an interpreter that has the earlier release")
+    os.environ.update(dict.fromkeys(_THREADS, "1"))  # read when NumPy is first imported
     wanted = options.parts or [*PARTS, *FEDERATED]
     if options.quick:
         with tempfile.TemporaryDirectory() as folder:
-            _measure([part for part in wanted if part in PARTS], Path(folder), quick=True)
+            _measure([p for p in wanted if p not in FEDERATED], Path(folder), True, options.old)
     else:
-        _measure(wanted, options.output, quick=False)
+        _measure(wanted, options.output, False, options.old)
     return 0
 
 
-def _measure(parts: list[str], folder: Path, quick: bool) -> None:
-    from benchmarks import machine
-    from benchmarks.compiling import compile_all
+def _measure(parts: list[str], folder: Path, quick: bool, old: str) -> None:
+    from benchmarks import machine, releases
     from benchmarks.results import Results
 
     machine.write(folder)
-    compile_all()
     for part in parts:
-        print(f"{part}: {(PARTS | FEDERATED)[part]}", flush=True)
-        if part in FEDERATED:
+        print(f"{part}: {(PARTS | FEDERATED | OTHERS)[part]}", flush=True)
+        if part in OTHERS:
+            releases.run(folder / f"{part}.csv", old, "client 90x30" if quick else "", quick)
+        elif part in FEDERATED:
             bench: Callable[[Path], None] = getattr(
                 import_module("benchmarks.federated"), f"bench_{part}"
             )
@@ -63,13 +68,13 @@ def _measure(parts: list[str], folder: Path, quick: bool) -> None:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parts = "\n".join(f"  {name:<10} {text}" for name, text in (PARTS | FEDERATED).items())
+    parts = "\n".join(f"  {name:<10} {text}" for name, text in (PARTS | FEDERATED | OTHERS).items())
     parser = argparse.ArgumentParser(
         prog="python -m benchmarks",
-        description=f"Benchmarks side by side; without a part, all of them.\n\n{parts}",
+        description=f"Benchmarks side by side; without a part, all but the last.\n\n{parts}",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("parts", nargs="*", choices=[*PARTS, *FEDERATED], metavar="part")
+    parser.add_argument("parts", nargs="*", choices=[*PARTS, *FEDERATED, *OTHERS], metavar="part")
     parser.add_argument(
         "--quick",
         action="store_true",
@@ -78,6 +83,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--output", type=Path, default=Path("bench"), help="folder of rows (default: bench)"
     )
+    parser.add_argument("--old", default="", metavar="PYTHON", help="for the part releases")
     return parser
 
 

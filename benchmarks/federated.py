@@ -131,7 +131,7 @@ def large_parts():
 
 
 def clocked(clients, method, n_rounds, repeats, **settings):
-    """Least CPU and wall seconds over repeats, compilation off the clock."""
+    """Least CPU and wall seconds over repeats; a short run before them wakes the caches."""
     run(clients, method, 2, 0.0)
     cpu, wall = [], []
     for _ in range(repeats):

@@ -240,7 +240,7 @@ def bench_breakdown(names, repeats=5):
             files = write_data(Path(scratch) / "data", parts_of(name))
             command = [sys.executable, "-c", STEPS, str(next(iter(files.values()))), scratch]
             laps = []
-            for _ in range(repeats + 1):  # the first may compile
+            for _ in range(repeats + 1):  # the first loads libraries
                 done = subprocess.run(command, capture_output=True, text=True, check=True)
                 laps.append([line.rsplit(",", 1) for line in done.stdout.split("\n") if line])
             for k, (step, _) in enumerate(laps[0]):

@@ -1,8 +1,7 @@
 """What a package costs before it does anything: import, first model, bytes installed.
 
 Import     CPU seconds of the import alone in a fresh interpreter, files in the disk's cache
-First fit  CPU seconds of a fresh interpreter from its start to a model of 1000 rows; ours finds
-           its machine code on disk (what compiling it once takes is another row)
+First fit  CPU seconds of a fresh interpreter from its start to a model of 1000 rows
 Installed  bytes of all files of the package and everything it requires, without .pyc, by pip's
            records in this environment; `dro` and `skwdro` require torch
 """
@@ -11,7 +10,6 @@ from __future__ import annotations
 
 import json
 import sys
-import tempfile
 from collections.abc import Iterator
 from importlib.metadata import Distribution, PackageNotFoundError, distribution
 from pathlib import Path
@@ -45,9 +43,6 @@ def run(results: Results, quick: bool) -> None:
     for solver in FIRST_FITS[: 0 if quick else None]:
         entry = Entry("first fit", solver, "", 1000, 14)
         results.measure(entry, lambda s=solver: first_fit(s), LONG)
-    if not quick:
-        entry = Entry("first fit", "ours", "nothing compiled", 1000, 14)
-        results.measure(entry, compiling, LONG)
     for solver, package in PACKAGES.items():
         entry = Entry("installed", solver, "", 0, 0, unit="MB")
         results.measure(entry, lambda p=package: installed(p))
@@ -66,13 +61,6 @@ def first_fit(solver: str) -> Measured:
         float(fresh_python("-m", "benchmarks.footprint", solver)) for _ in range(REPEATS + 1)
     ]
     return Measured(figures[1:])
-
-
-def compiling() -> Measured:
-    """Once, with an empty place for machine code."""
-    with tempfile.TemporaryDirectory() as empty:
-        answer = fresh_python("-m", "benchmarks.footprint", "ours", NUMBA_CACHE_DIR=empty)
-    return Measured([float(answer)])
 
 
 def installed(package: str) -> Measured:
@@ -116,7 +104,7 @@ def size_of(here: Distribution) -> int:
     files = [Path(str(file.locate())) for file in here.files or []]
     source = json.loads(here.read_text("direct_url.json") or "{}")
     if source.get("dir_info", {}).get("editable"):
-        files += (ROOT / "src").rglob("*.py")
+        files += (path for kind in ("*.py", "*.so") for path in (ROOT / "src").rglob(kind))
     return sum(p.stat().st_size for p in files if p.is_file() and p.suffix != ".pyc")
 
 

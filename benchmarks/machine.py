@@ -11,7 +11,7 @@ from fdrsvm.experiments.provenance import machine
 from fdrsvm.files import write_atomically
 
 FILE = "machine.json"
-_LIBRARIES = ("numpy", "scipy", "numba", "torch")
+_LIBRARIES = ("numpy", "scipy", "torch")
 
 
 def describe() -> dict[str, object]:

@@ -45,6 +45,8 @@ def make_tables(rows: Rows) -> dict[str, Table]:
         "memory": memory,
         "footprint": footprint,
         "rounds": rounds,
+        "releases": releases,
+        "releases-growth": releases_growth,
     }
     return {name: make(rows) for name, make in makers.items()}
 
@@ -275,6 +277,62 @@ def rounds(rows: Rows) -> Table:
         tuple(lines),
         n_labels=2,
     )
+
+
+def releases(rows: Rows) -> Table:
+    """The checkout beside the release before, but for the long curves."""
+    own = [row for row in rows["releases"] if not row["case"].startswith(_LONG)]
+    title = "Both releases in turns: rows with goals, and the others of this page"
+    return _two_columns(own, title, *_summary(rows["releases"]))
+
+
+def _summary(rows: Sequence[Row]) -> tuple[str, str]:
+    """How many rows are not what was asked for, and how busy the machine was."""
+    verdicts = [row["verdict"] for row in rows]
+    missed, slower, failed = map(verdicts.count, ("missed", "slower", "failed"))
+    loads = sorted(float(row["load"]) for row in rows)
+    times = sorted(row["when"] for row in rows)
+    return (
+        f"Of {len(rows)} rows here and in the next table, {missed} miss their goal, {slower} are "
+        f"slower than before, {failed} failed.",
+        f"Load of the machine when rows began {loads[0]:g} to {loads[-1]:g}, median "
+        f"{loads[len(loads) // 2]:g}; {times[0]} to {times[-1]}.",
+    )
+
+
+def releases_growth(rows: Rows) -> Table:
+    """The curves and the sparse problems."""
+    own = [row for row in rows["releases"] if row["case"].startswith(_LONG)]
+    return _two_columns(own, "Both releases in turns: growth, and sparse rows")
+
+
+_LONG = ("growth", "csr")
+
+
+def _two_columns(rows: Sequence[Row], title: str, *notes: str) -> Table:
+    """Old and new, how many times faster (or less), and what was asked for."""
+    lines = []
+    for row in rows:
+        bad = row["verdict"] != "met"
+        remark = Cell(row["remark"])
+        if row["verdict"] == "failed":
+            cells = (DASH, DASH, DASH, DASH)
+        else:
+            goal = _with_unit(row["goal"], row["unit"]) if row["goal"] else "no slower"
+            figures = (_with_unit(row[name], row["unit"]) for name in ("old", "now"))
+            ratio = f"{digits(float(row['ratio']), 2)} x"
+            cells = (*map(Cell, figures), Cell(ratio), Cell(goal))
+        lines.append((Cell(row["case"]), *cells, Cell(row["verdict"], bold=bad), remark))
+    old = rows[0]["old_version"] if rows else ""
+    head = ("case", old, "now", "times faster", "goal", "", "remark")
+    return Table(title, head, tuple(lines), notes, n_labels=1)
+
+
+def _with_unit(figure: str, unit: str) -> str:
+    """Seconds as durations; wall time says so."""
+    if unit in ("s", "s wall"):
+        return duration(float(figure)) + unit.removeprefix("s")
+    return f"{digits(float(figure))} {unit}"
 
 
 def _by(rows: Iterable[Row], *names: str) -> dict[tuple[str, ...], Row]:

@@ -1,11 +1,13 @@
 """What is released: the metadata agree; slow: wheel and sdist are whole and work when installed."""
 
 import os
+import platform
 import re
 import shutil
 import subprocess
 import sys
 import tarfile
+import tempfile
 import tomllib
 import zipfile
 from email.parser import Parser
@@ -20,25 +22,7 @@ ROOT = Path(__file__).parents[1]
 PYTHONS = ("3.11", "3.12", "3.13")
 LINK = re.compile(r"\]\((?!https?:|#)[^)]*\)")
 
-SMOKE = """
-import sys, tempfile
-from pathlib import Path
-import numpy as np
-import fdrsvm
-from fdrsvm import FDRSVC
-assert Path(fdrsvm.__file__).is_relative_to(sys.prefix), fdrsvm.__file__
-assert (Path(fdrsvm.__file__).parent / "py.typed").exists()
-X = np.array([[0.1, 0.9], [0.2, 0.7], [0.8, 0.3], [0.9, 0.2]])
-y, plants = ["healthy", "healthy", "worn", "worn"], ["north", "south", "north", "south"]
-model = FDRSVC(epsilon=0.05, kappa=0.5).fit(X, y, clients=plants)
-assert model.gap_ <= 1e-4 and abs(model.objective_ - 0.228) < 1e-3
-with tempfile.TemporaryDirectory() as folder:
-    path = Path(folder) / "model.safetensors"
-    model.save(path)
-    again = FDRSVC.load(path)
-assert (again.coef_ == model.coef_).all() and again.predict(X).tolist() == y
-print("works")
-"""
+SMOKE = (ROOT / "tests" / "smoke.py").read_text(encoding="utf-8")
 
 
 def test_all_files_name_one_version():
@@ -105,7 +89,7 @@ def test_the_sdist_holds_all_that_the_repository_holds(dist):
         packed = {name.split("/", 1)[1] for name in archive.getnames() if "/" in name}
     there = {name for name in git.stdout.split("\n") if name and (ROOT / name).exists()}
     assert {name for name in there if not name.startswith(".ci/")} - packed == set()
-    assert {name for name in packed if name.endswith((".nbi", ".nbc", ".pyc"))} == set()
+    assert {name for name in packed if name.endswith((".pyc", ".so", ".pyd"))} == set()
 
 
 @pytest.mark.slow
@@ -115,30 +99,100 @@ def test_the_wheel_holds_the_package_and_a_readme_without_broken_links(dist):
         metadata = next(name for name in names if name.endswith(".dist-info/METADATA"))
         head = Parser().parsestr(archive.read(metadata).decode("utf-8"))
     assert {name.split("/")[0] for name in names} == {"fdrsvm", metadata.split("/")[0]}
-    sources = {path.relative_to(ROOT / "src").as_posix() for path in (ROOT / "src").rglob("*.py")}
+    sources = {
+        path.relative_to(ROOT / "src").as_posix()
+        for path in (ROOT / "src").rglob("*.py*")
+        if path.suffix in (".py", ".pyi")
+    }
     assert sources | {"fdrsvm/py.typed"} <= set(names)
+    compiled = {Path(name).name.split(".")[0] for name in names if name.endswith((".so", ".pyd"))}
+    assert {"_processor", "_core_baseline"} <= compiled
+    if platform.machine() in ("x86_64", "AMD64"):
+        assert {"_core_avx2", "_core_avx512"} <= compiled
     assert head["Version"] == fdrsvm.__version__
     assert head["Description-Content-Type"] == "text/markdown"
     assert head.get_payload().startswith("# FDR-SVM")
     assert LINK.findall(head.get_payload()) == []
 
 
+def run(folder, *command, **variables):
+    """What a command prints, without anything of this environment."""
+    kept = {k: v for k, v in os.environ.items() if k not in ("PYTHONPATH", "VIRTUAL_ENV")}
+    done = subprocess.run(command, cwd=folder, env=kept | variables, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
+    return done.stdout
+
+
+def install(python, folder, package, *options):
+    """A new environment's programs, with a package and all that it requires."""
+    run(folder, python, "-m", "venv", folder / "venv")
+    commands = folder / "venv" / "bin"
+    pip = (commands / "python", "-m", "pip", "install", "--quiet")
+    run(folder, *pip, *options, package)
+    return commands
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("version", PYTHONS)
-def test_the_wheel_works_in_a_clean_environment(dist, tmp_path, version):
+def test_the_package_works_in_a_clean_environment(dist, tmp_path, version):
+    """A wheel on the Python that it was built with, the sdist on others."""
     python = find_python(version)
     if python is None:
         pytest.skip(f"there is no Python {version} on this machine")
-    clean = {k: v for k, v in os.environ.items() if k not in ("PYTHONPATH", "VIRTUAL_ENV")}
-    subprocess.run([python, "-m", "venv", tmp_path / "venv"], check=True, env=clean)
-    commands = tmp_path / "venv" / "bin"
+    own = "{}.{}".format(*sys.version_info[:2])
+    commands = install(python, tmp_path, only(dist, "*.whl" if version == own else "*.tar.gz"))
+    assert run(tmp_path, commands / "python", "-W", "error", "-c", SMOKE) == "works\n"
+    assert "usage" in run(tmp_path, commands / "fdrsvm", "--help").lower()
+    assert fdrsvm.__version__ in run(tmp_path, commands / "fdrsvm", "--version")
 
-    def run(*command):
-        done = subprocess.run(command, cwd=tmp_path, env=clean, capture_output=True, text=True)
-        assert done.returncode == 0, done.stderr[-3000:]
-        return done.stdout
 
-    run(commands / "python", "-m", "pip", "install", "--quiet", only(dist, "*.whl"))
-    assert run(commands / "python", "-W", "error", "-c", SMOKE) == "works\n"
-    assert "usage" in run(commands / "fdrsvm", "--help").lower()
-    assert fdrsvm.__version__ in run(commands / "fdrsvm", "--version")
+@pytest.fixture
+def open_folder():
+    """One that other accounts may read."""
+    with tempfile.TemporaryDirectory() as name:
+        Path(name).chmod(0o755)
+        yield Path(name)
+
+
+def as_nobody(python):
+    """How to run Python as an account that owns nothing, where that is possible."""
+    prefix = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "--"]
+    try:
+        subprocess.run([*prefix, python, "-c", ""], check=True, capture_output=True)
+    except (OSError, subprocess.CalledProcessError):
+        return []
+    return prefix
+
+
+@pytest.mark.slow
+def test_a_read_only_package_trains_for_an_account_without_a_home(dist, open_folder):
+    commands = install(sys.executable, open_folder, only(dist, "*.whl"))
+    package = only(open_folder, "venv/lib/python3*/site-packages/fdrsvm")
+    before = sorted(package.rglob("*"))
+    for path in [package, *before]:
+        path.chmod(path.stat().st_mode & ~0o222)
+    prefix = as_nobody(commands / "python")
+    said = run(
+        "/", *prefix, commands / "python", "-B", "-c", SMOKE, HOME="/nonexistent", XDG_CACHE_HOME=""
+    )
+    assert said == "works\n"
+    assert sorted(package.rglob("*")) == before
+
+
+@pytest.mark.slow
+def test_without_a_compiler_and_without_zig_the_build_says_so(tmp_path):
+    """The backend on a path without programs, in an environment without ziglang."""
+    pytest.importorskip("scikit_build_core", reason="`make` installs it")
+    code = f"import sys; sys.path.insert(0, {str(ROOT / 'native')!r}); import build_backend as b; "
+    clean = {"PATH": str(tmp_path), "HOME": str(tmp_path)}
+    build = [sys.executable, "-c", code + f"b.build_wheel({str(tmp_path)!r})"]
+    done = subprocess.run(build, cwd=ROOT, env=clean, capture_output=True, text=True)
+    assert done.returncode != 0
+    assert done.stderr.strip().splitlines()[-1].startswith("fdr-svm: no C++ compiler was found")
+    needs = [sys.executable, "-c", code + "print(*b.get_requires_for_build_wheel())"]
+    done = subprocess.run(needs, cwd=ROOT, env=clean, capture_output=True, text=True, check=True)
+    assert "ziglang" in done.stdout
+    done = subprocess.run(
+        needs, cwd=ROOT, env=clean | {"CXX": "c++"}, capture_output=True, text=True, check=True
+    )
+    assert "ziglang" not in done.stdout

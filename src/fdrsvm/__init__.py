@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 __version__ = "0.1.0"
 
-# Names are found on first use, so that ``import fdrsvm`` loads neither numba nor SciPy.
+# Names are found on first use, so that ``import fdrsvm`` loads neither NumPy nor SciPy.
 _HOME = {
     "ClientError": "fdrsvm.errors",
     "ContractError": "fdrsvm.estimators.contract",

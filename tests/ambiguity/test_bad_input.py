@@ -157,3 +157,34 @@ def test_bounds_may_be_arrays():
     arguments = {"epsilon": 0.1, "kappa": 0.5}
     boxed = worst_case_risk(W, X, Y, support=bounds, **arguments)
     assert boxed.value == worst_case_risk(W, X, Y, support="unit-box", **arguments).value
+
+
+class AnyNumbers:
+    """The hinge by somebody who does not think of dtypes."""
+
+    name, lipschitz = "any numbers", 1.0
+
+    def value(self, margins):
+        return np.maximum(1.0 - margins, 0.0).astype(np.float32)
+
+    def slope(self, margins):
+        return np.where(margins < 1.0, -1, 0)
+
+
+def test_a_loss_may_give_whole_numbers_and_short_floats(rng):
+    X, y = rng.normal(size=(30, 3)), np.where(rng.random(30) < 0.5, -1.0, 1.0)
+    w = np.array([0.5, -1.0, 0.25])
+    own = worst_case_risk(w, X, y, epsilon=0.1, loss=AnyNumbers())
+    # A float32 of at most 8 is off by 2^-22 at most; the slopes are exact.
+    assert own.value == pytest.approx(worst_case_risk(w, X, y, epsilon=0.1).value, abs=2.0**-22)
+
+
+def test_a_loss_must_give_one_number_per_margin(rng):
+    X, y = rng.normal(size=(30, 3)), np.where(rng.random(30) < 0.5, -1.0, 1.0)
+
+    class Short(AnyNumbers):
+        def slope(self, margins):
+            return np.zeros(margins.size - 1)
+
+    with pytest.raises(InvalidInputError, match="loss: value and slope must give one number per"):
+        worst_case_risk(np.ones(3), X, y, epsilon=0.1, loss=Short())

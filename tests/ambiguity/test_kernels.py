@@ -1,15 +1,11 @@
-"""Kernels against plain NumPy, and once without the compiler."""
-
-import os
-import subprocess
-import sys
+"""Kernels against plain NumPy."""
 
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 
-from fdrsvm.ambiguity._kernels.flips import flip_shares, upper_quantile
+from fdrsvm.native import risk
 
 values = st.lists(
     st.tuples(st.integers(-3, 3) | st.floats(-3, 3), st.integers(0, 4)), min_size=1, max_size=30
@@ -26,7 +22,7 @@ def test_upper_quantile_is_the_definition(pairs, budget, floor):
     """Whole masses, so that sums are exact in any order."""
     gains = np.array([float(v) for v, _ in pairs])
     mass = np.array([float(m) for _, m in pairs])
-    found = upper_quantile(gains, mass, float(budget), float(floor))
+    found, *_ = risk.flip_shares(gains, mass, float(budget), float(floor))
     assert found == quantile_by_sorting(gains, mass, budget, floor)
 
 
@@ -34,7 +30,7 @@ def test_upper_quantile_is_the_definition(pairs, budget, floor):
 def test_flips_spend_the_budget_above_the_floor(pairs, budget):
     gains = np.array([float(v) for v, _ in pairs])
     mass = np.array([float(m) for _, m in pairs])
-    threshold, shares, flipped = flip_shares(gains, mass, budget, 0.0)
+    threshold, shares, flipped = risk.flip_shares(gains, mass, budget, 0.0)
     assert ((shares >= 0.0) & (shares <= 1.0)).all()
     assert (shares[gains > threshold] == 1.0).all()
     assert (shares[gains < threshold] == 0.0).all()
@@ -51,44 +47,8 @@ def test_a_million_equal_masses_are_one():
     for m in mass:
         plain += m
     assert abs(plain - 1.0) > 1e-12
-    _, _, flipped = flip_shares(np.full(10**6, 2.0), mass, 2.0, 1.0)
+    _, _, flipped = risk.flip_shares(np.full(10**6, 2.0), mass, 2.0, 1.0)
     assert abs(flipped - 1.0) <= 1e-15
-
-
-UNCOMPILED = """
-import numpy as np
-from fdrsvm import worst_case_risk
-rng = np.random.default_rng(5)
-values = []
-for norm in ("l1", "l2", "linf"):
-    for n_features in (3, 18):
-        X, y = rng.random((70, n_features)), rng.choice([-1.0, 1.0], size=70)
-        for support in (None, "unit-box"):
-            for epsilon in (0.01, 0.5):
-                w = rng.normal(size=n_features)
-                risk = worst_case_risk(
-                    w, X, y, epsilon=epsilon, kappa=0.4, norm=norm, support=support
-                )
-                values += [risk.value, risk.proof, risk.multiplier, *risk.subgradient]
-print(" ".join(repr(float(value)) for value in values))
-"""
-
-
-def test_compiled_and_interpreted_kernels_agree():
-    """Interpreted, an index out of range is an error and not somebody else's memory."""
-    runs = [
-        subprocess.run(
-            [sys.executable, "-c", UNCOMPILED],
-            env=os.environ | {"NUMBA_DISABLE_JIT": disable},
-            capture_output=True,
-            text=True,
-            check=True,
-        ).stdout.split()
-        for disable in ("0", "1")
-    ]
-    compiled, interpreted = (np.array(run, dtype=float) for run in runs)
-    assert compiled.size > 100
-    assert_allclose(compiled, interpreted, rtol=1e-9, atol=1e-9)
 
 
 def test_a_budget_that_is_a_whole_number_of_samples_is_spent_on_that_many():
@@ -97,6 +57,6 @@ def test_a_budget_that_is_a_whole_number_of_samples_is_spent_on_that_many():
     for n in (10, 50, 100, 130):
         for k in range(1, n, 7):
             gains = rng.normal(size=n)
-            found = upper_quantile(gains, np.full(n, 1.0 / n), k / n, -10.0)
+            found, *_ = risk.flip_shares(gains, np.full(n, 1.0 / n), k / n, -10.0)
             above = int(np.count_nonzero(gains > found))
             assert k - 1 <= above <= k  # k masses of 1/n may add up to a little more than k/n

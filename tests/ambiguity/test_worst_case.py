@@ -48,7 +48,7 @@ def test_agrees_with_a_second_solver(norm, rng):
         assert_allclose(risk_of(problem).value, solve_with_clarabel(program), atol=1e-8, rtol=1e-8)
 
 
-@pytest.mark.parametrize("n_features", [20, 140])
+@pytest.mark.parametrize("n_features", [20, pytest.param(140, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("norm", NORMS)
 def test_agrees_with_the_program_when_features_are_many(norm, n_features, rng):
     """From 129 features on rooms are sorted."""

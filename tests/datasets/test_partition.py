@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from fdrsvm import InvalidInputError
 from fdrsvm.datasets import partition
-from fdrsvm.datasets._kernels.deal import deal
+from fdrsvm.native import steps
 
 labels = st.lists(st.sampled_from(["a", "b", "c"]), min_size=1, max_size=80)
 seeds = st.integers(0, 2**32 - 1)
@@ -43,7 +43,7 @@ def test_stratified_clients_differ_by_a_row_in_all_and_in_each_class(y, n_client
 )
 def test_dealing_keeps_every_client_within_a_row_of_its_share(n_rows, weights):
     shares = np.array(weights) / sum(weights)
-    turns = deal(shares, n_rows)
+    turns = steps.deal(shares, n_rows)
     counts = np.cumsum(turns[:, None] == np.arange(shares.size), axis=0)
     owed = np.arange(1, n_rows + 1)[:, None] * shares
     assert np.abs(counts - owed).max() < 1.0

@@ -9,6 +9,7 @@ from fdrsvm.federated.aggregation import check_trim, trimmed_mean
 from fdrsvm.federated.algorithms import ADMM, FedAvg, FedDRO, FedProx, FedSGD, Subgradient
 from fdrsvm.federated.messages import Update
 from fdrsvm.federated.transports.in_process import InProcess
+from fdrsvm.maths.sums import weighted_sum
 from tests.federated.cases import blobs, problems, train, with_values
 from tests.federated.test_agreement import assert_certified
 
@@ -33,7 +34,10 @@ def test_nothing_trimmed_is_the_plain_mean_to_the_last_bit():
     for _ in range(50):
         values, weights = rng.normal(size=(6, 9)), rng.random(6)
         weights /= weights.sum()
-        assert trimmed_mean(values, weights, 0.0).tobytes() == (weights @ values).tobytes()
+        mean = weighted_sum(weights, values)
+        assert trimmed_mean(values, weights, 0.0).tobytes() == mean.tobytes()
+        # Six products and five sums each.
+        np.testing.assert_allclose(mean, np.einsum("g,gj", weights, values), rtol=0.0, atol=1e-14)
 
 
 def test_large_numbers_do_not_overflow():

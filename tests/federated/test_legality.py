@@ -14,12 +14,12 @@ from scipy.optimize import linprog
 from sklearn.datasets import load_breast_cancer
 
 from fdrsvm.federated import ADMM, Bundle, InProcess, make_client, run_rounds
-from fdrsvm.federated._kernels import rules as kernels
 from fdrsvm.federated.algorithms import Subgradient
 from fdrsvm.federated.limits import Limits
 from fdrsvm.federated.screening import Rules
 from fdrsvm.maths.losses import LOSSES
 from fdrsvm.maths.norms import NORM_CODES
+from fdrsvm.native import screening as kernels
 from tests.federated.cases import NORMS, Recorded, blobs, problems, train
 
 TOLERANCE = 1e-7  # of HiGHS, whose feasibility tolerance is 1e-7 on rows scaled to about 1
@@ -29,14 +29,39 @@ def size_of(w, norm):
     return np.linalg.norm(w, {"l1": np.inf, "l2": 2, "linf": 1}[norm])
 
 
+def radii_of(floor, flips, limits, norm="linf"):
+    return kernels.Radii(
+        floors=np.array([floor]),
+        flips=np.array([flips]),
+        n_features=limits.features.size,
+        norm=NORM_CODES[norm],
+    )
+
+
 def span_by_kernel(cut, model, limits, norm, *, floor=None, flips=0.0):
     """Least and largest risk of a client with that cut; its radius is the cut's if not given."""
-    n_features = limits.features.size
-    bounds = kernels.Bounds(*Rules(limits).below)
-    place = kernels._place(model, NORM_CODES[norm], n_features, bounds, np.empty(0))
     constant, slope, norm_weight = cut
-    radius = kernels.Radius(norm_weight if floor is None else floor, flips)
-    return kernels._pair(constant, slope, norm_weight, place, radius, n_features, bounds)[:2]
+    radii = radii_of(norm_weight if floor is None else floor, flips, limits, norm)
+    cuts = kernels.Cuts(np.array([0]), np.array([constant]), slope[None], np.array([norm_weight]))
+    return kernels.span(Rules(limits).bounds, radii, kernels.Points(model[None]), cuts)
+
+
+def rule_broken_by_cut(constant, slope, limits):
+    """None if none is; its answer has no risk, and a radius of 0.1."""
+    values = {
+        "risks": np.empty(0),
+        "constants": np.array([constant]),
+        "slopes": slope[None],
+        "norm_weights": np.zeros(1),
+    }
+    found = kernels.judge_answers(
+        Rules(limits).bounds,
+        radii_of(0.1, 0.0, limits),
+        kernels.Points(np.empty((0, slope.size))),
+        kernels.Answers({0: values}),
+        touching=False,
+    )
+    return found[0].rule if found else None
 
 
 def needed_by_kernel(cut, model, limits, norm):
@@ -129,13 +154,12 @@ def test_a_cut_keeps_to_its_mass_if_and_only_if_some_rows_give_it(seed):
     slope = ends * rng.uniform(-1.0, 1.0, P + 1)
     j = int(rng.integers(P + 1))
     model = rng.normal(size=P + 1)
-    bounds = kernels.Bounds(*Rules(Limits.checked(limits, P)).below)
     for factor, is_legal in ((0.999, True), (1.001, False)):
         slope[j] = factor * ends[j]
-        broken, *_ = kernels._judged_cut(constant, slope, 0.0, 0.1, 1.0, 1e-12, bounds)
+        broken = rule_broken_by_cut(constant, slope, Limits.checked(limits, P))
         expected = least_loss_by_program(constant, slope, model[:-1], model[-1], limits)
         assert (expected < np.inf) == is_legal
-        assert (broken == kernels.KEPT) == is_legal
+        assert broken == (None if is_legal else kernels.Rule.SLOPE)
 
 
 @pytest.mark.parametrize("loss", sorted(set(LOSSES) - {"hinge"}))

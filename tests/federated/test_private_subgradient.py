@@ -250,7 +250,10 @@ def test_rounds_compose_as_the_accountant_composes_them():
     assert 0.0 <= accountant.get_epsilon(1e-5) - epsilon_spent(5.0, 10, 1e-5) <= 1e-3
 
 
-@pytest.mark.parametrize(("epsilon", "rounds"), [(0.1, 10), (1.0, 30), (10.0, 20)])
+@pytest.mark.parametrize(
+    ("epsilon", "rounds"),
+    [(0.1, 10), (1.0, 30), pytest.param(10.0, 20, marks=pytest.mark.slow)],
+)
 def test_the_noise_for_a_budget_is_enough_and_not_more(epsilon, rounds):
     pytest.importorskip("dp_accounting")
     noise_multiplier = noise_multiplier_for(epsilon, 1e-5, rounds)

@@ -292,8 +292,8 @@ def test_a_loss_of_ones_own_may_have_negative_constants():
         def slope(self, margins):
             return np.where(margins < -1.0, -1.0, 0.0)
 
-    assert Rules(Limits.checked(1.0, 2, loss=Late())).below[0] == -np.inf
-    assert Rules(Limits.checked(1.0, 2, loss="logistic")).below[0] == 0.0
+    assert Rules(Limits.checked(1.0, 2, loss=Late())).bounds.lowest_constant == -np.inf
+    assert Rules(Limits.checked(1.0, 2, loss="logistic")).bounds.lowest_constant == 0.0
 
 
 # --- the loop ---
@@ -370,7 +370,7 @@ def test_a_client_that_contradicts_itself_is_named_and_forgotten(method):
         on_fault="drop",
         **settings,
     )
-    assert result.n_rounds == 25
+    assert result.n_rounds == 25 or result.gap == 0.0  # there is nothing left to close
     faults = [fault for record in result.history for fault in record.faults]
     assert faults
     assert all(fault.startswith(f"{BAD}: a cut of one round") for fault in faults)

@@ -7,7 +7,6 @@ from typing import Any, TypeAlias, cast
 
 import numpy as np
 
-from fdrsvm.ambiguity._kernels.moves import first_outside
 from fdrsvm.errors import InvalidInputError
 from fdrsvm.maths.arrays import (
     Array,
@@ -19,6 +18,7 @@ from fdrsvm.maths.arrays import (
     column_label,
 )
 from fdrsvm.maths.norms import NORMS, Norm
+from fdrsvm.native import risk as kernels
 
 Support: TypeAlias = "str | tuple[Any, Any] | None"
 
@@ -99,7 +99,7 @@ def _check_bound(bound: Any, argument: str, n_features: int) -> Array:
 
 def check_inside(X: Array, box: Box, names: Any = None, argument: str = "X") -> None:
     """Every sample must lie in the support; ``names`` is what X's columns are called, if known."""
-    row = first_outside(X, box.low, box.high)
+    row = kernels.first_outside(X, box.low, box.high)
     if row < 0:
         return
     column = int(np.flatnonzero((X[row] < box.low) | (X[row] > box.high))[0])

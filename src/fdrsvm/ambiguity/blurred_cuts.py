@@ -12,11 +12,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from fdrsvm.ambiguity._kernels.flips import label_worst_case
 from fdrsvm.ambiguity.cuts import Cut, intercept_slope
 from fdrsvm.ambiguity.worst_case import RiskOracle
 from fdrsvm.maths.arrays import Array
-from fdrsvm.maths.norms import dual_norm
+from fdrsvm.maths.losses import Hinge
+from fdrsvm.maths.sums import dot, weighted_sum
 
 
 def blurred_cut(oracle: RiskOracle, w: Array, intercept: float, blur: int) -> Cut:
@@ -25,24 +25,15 @@ def blurred_cut(oracle: RiskOracle, w: Array, intercept: float, blur: int) -> Cu
     For the hinge without a support. At ``w`` it lies below the touching cut, by at most an eighth
     of the band's half width times the mass inside.
     """
-    ball, y, mass = oracle.ball, oracle.y, oracle.mass
-    margins = y * (oracle.X @ w + intercept)
-    *_, rest, flipped, _ = label_worst_case(
-        np.maximum(1.0 - margins, 0.0),
-        np.maximum(1.0 + margins, 0.0),
-        np.where(margins < 1.0, -1.0, 0.0),
-        np.where(margins > -1.0, -1.0, 0.0),
-        y,
-        mass,
-        ball.epsilon,
-        ball.kappa,
-        dual_norm(w, ball.norm),
-    )
-    kept_mass = mass * (1.0 - flipped) * blurred_shares(1.0 - margins, blur)
-    flipped_mass = mass * flipped * (margins > -1.0)
+    y, mass = oracle.y, oracle.mass
+    margins = oracle.margins(w, intercept)
+    found = oracle.worst_labels(Hinge(), margins, w)
+    kept_mass = mass * (1.0 - found.shares) * blurred_shares(1.0 - margins, blur)
+    flipped_mass = mass * found.shares * (margins > -1.0)
     signed = (flipped_mass - kept_mass) * y
-    slope = np.append(signed @ oracle.X, intercept_slope(float(signed.sum())))
-    return Cut(float(kept_mass.sum() + flipped_mass.sum()), slope, rest)
+    ones = np.ones(signed.size)
+    slope = np.append(weighted_sum(signed, oracle.X), intercept_slope(dot(signed, ones)))
+    return Cut(dot(kept_mass, ones) + dot(flipped_mass, ones), slope, found.rest)
 
 
 def blurred_shares(slacks: Array, blur: int) -> Array:

@@ -7,13 +7,13 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from fdrsvm.ambiguity._kernels.worst import displaced_points
 from fdrsvm.ambiguity.ball import Support
 from fdrsvm.ambiguity.worst_case import RiskOracle, WorstCase, check_proof
 from fdrsvm.errors import UnsupportedError
 from fdrsvm.maths.arrays import Array, check_finite, check_vector
 from fdrsvm.maths.losses import Hinge
-from fdrsvm.maths.norms import NORM_CODES, Norm, norm_rows
+from fdrsvm.maths.norms import Norm
+from fdrsvm.maths.sums import dot, times
 
 
 class WorstCaseDistribution(NamedTuple):
@@ -93,14 +93,11 @@ def worst_case_distribution(
 def _collect_atoms(oracle: RiskOracle, w: Array, intercept: float) -> WorstCaseDistribution:
     with np.errstate(over="ignore", invalid="ignore"):
         found = oracle.in_box(w, intercept)
-    check_proof(found.value, found.proof)
+    check_proof(found.risk.value, found.risk.proof)
     X, ball = oracle.X, oracle.ball
-    assert ball.box is not None
-    points = [
-        displaced_points(w, X, ball.box.low, ball.box.high, NORM_CODES[ball.norm], label, step)
-        for label, step in zip(found.labels, found.steps, strict=True)
-    ]
-    labels = [np.where(label == 0.0, oracle.y, label) for label in found.labels]
+    ends = list(zip(found.labels, found.steps, strict=True))
+    points = [oracle.displaced(w, label, step) for label, step in ends]
+    labels = [np.where(label == 0.0, oracle.y, label) for label, _ in ends]
     alike = (labels[0] == labels[1]) & (points[0] == points[1]).all(axis=1)
     shares = np.where(alike, 0.0, found.shares)
     weights = np.concatenate([shares * oracle.mass, (1.0 - shares) * oracle.mass])
@@ -109,15 +106,24 @@ def _collect_atoms(oracle: RiskOracle, w: Array, intercept: float) -> WorstCaseD
     source = kept % len(X)
     all_points, all_labels = np.concatenate(points)[kept], np.concatenate(labels)[kept]
     weights = weights[kept]
-    costs = norm_rows(all_points - X[source], ball.norm)
+    costs = _lengths(all_points - X[source], ball.norm)
     flipped = all_labels != oracle.y[source]
     costs[flipped] += ball.kappa
-    margins = all_labels * (all_points @ w + intercept)
+    margins = all_labels * (times(all_points, w) + intercept)
     return WorstCaseDistribution(
         points=all_points,
         labels=all_labels,
         weights=weights,
         source_index=source,
-        transport_cost=float(weights @ costs),
-        risk=float(weights @ Hinge().value(margins)),
+        transport_cost=dot(weights, costs),
+        risk=dot(weights, Hinge().value(margins)),
     )
+
+
+def _lengths(moves: Array, norm: Norm) -> Array:
+    """``norm`` of each row, with sums of a shape that does not depend on the processor."""
+    if norm == "linf":
+        longest: Array = np.abs(moves).max(axis=1)
+        return longest
+    ones = np.ones(moves.shape[1])
+    return times(np.abs(moves), ones) if norm == "l1" else np.sqrt(times(moves * moves, ones))

@@ -11,14 +11,11 @@ Cost     without a support O(N P): one product with X, one with its transpose, o
 
 from __future__ import annotations
 
-import math
-from typing import Any, Literal, NamedTuple, cast, get_args
+from typing import Any, Literal, NamedTuple, get_args
 
 import numpy as np
 from scipy import sparse
 
-from fdrsvm.ambiguity._kernels.flips import hinge_worst_case, label_worst_case
-from fdrsvm.ambiguity._kernels.worst import BoxWorstCase, box_worst_case, hinge_of_atoms
 from fdrsvm.ambiguity.ball import Support, WassersteinBall, check_inside
 from fdrsvm.ambiguity.cuts import Cut, intercept_slope
 from fdrsvm.errors import InvalidInputError, NumericalError, UnsupportedError
@@ -35,14 +32,12 @@ from fdrsvm.maths.arrays import (
 )
 from fdrsvm.maths.losses import LOSSES, Hinge, Linear, MarginLoss
 from fdrsvm.maths.norms import NORM_CODES, Norm, dual_norm, dual_norm_subgradient
+from fdrsvm.maths.sums import dot, times, weighted_sum
+from fdrsvm.native import risk as kernels
 
 WorstCase = Literal["exact", "paper"]
 WORST_CASES: tuple[WorstCase, ...] = get_args(WorstCase)
 
-_AT_THE_DUAL_NORM = np.array([np.inf])
-_GUESS_ABOVE = 20_000  # samples
-_GUESS_ROWS = 1024
-_N_GUESSES = 8
 _PROOF_TOLERANCE = 1e-8
 _ROUNDING = 1e-15  # a few units in the last place
 
@@ -109,39 +104,67 @@ class RiskOracle:
         n_samples, n_features = self.X.shape
         self.y = check_labels(y, n_samples)
         self.mass = check_masses(sample_weight, n_samples)
-        self.ball = WassersteinBall.checked(
+        ball = WassersteinBall.checked(
             n_features, epsilon=epsilon, kappa=kappa, norm=norm, support=support
         )
         self.loss = _choose_loss(loss, worst_case, has_support=support is not None)
-        if self.ball.box is not None:
+        if ball.box is not None:
             if sparse.issparse(self.X):
                 # In a box a zero can move as any other value can, so zeros cannot be skipped.
                 self.X = self.X.toarray()
-            check_inside(self.X, self.ball.box, getattr(X, "columns", None))
+            check_inside(self.X, ball.box, getattr(X, "columns", None))
+        self.ball = ball
+
+    @property
+    def ball(self) -> WassersteinBall:
+        """The ball; another one may be set, with the same support."""
+        return self._ball
+
+    @ball.setter
+    def ball(self, ball: WassersteinBall) -> None:
+        self._ball = ball
+        self.labels = kernels.LabelFlips(
+            y=self.y, mass=self.mass, epsilon=ball.epsilon, kappa=ball.kappa
+        )
+        # Dense data and a loss that compiled code knows: everything is one call. Else None.
+        self._data = None
+        if type(self.loss) in (Hinge, Linear) and not sparse.issparse(self.X):
+            self._data = kernels.RiskData(
+                X=self.X,
+                y=self.y,
+                mass=self.mass,
+                epsilon=ball.epsilon,
+                kappa=ball.kappa,
+                norm=NORM_CODES[ball.norm],
+                low=None if ball.box is None else ball.box.low,
+                high=None if ball.box is None else ball.box.high,
+                floor=-np.inf if isinstance(self.loss, Linear) else 0.0,
+            )
 
     def __call__(self, w: Any, intercept: float = 0.0) -> WorstCaseRisk:
         """Worst-case risk at ``w``, checked against its own proof."""
         w = self._clean(w)
-        if self.ball.box is None:
-            risk = self._from_flips(w, self._worst_flips(w, intercept))
+        if self._data is not None:
+            risk = _as_risk(self._data.worst_case(w, intercept))
         else:
-            risk = _risk_on_box(self.in_box(w, intercept))
+            risk = self._from_flips(w, self._worst_flips(w, intercept))
         check_proof(risk.value, risk.proof)
         return risk
 
     def _clean(self, w: Any) -> Array:
-        if _is_clean(w, self.X.shape[1]):
-            return cast(Array, w)
-        return check_vector(w, "w", self.X.shape[1], "features")
+        size = self.X.shape[1]
+        if type(w) is np.ndarray and kernels.is_clean(w, size):
+            return w
+        return check_vector(w, "w", size, "features")
 
     def value(self, w: Any, intercept: float = 0.0) -> float:
         """The risk's value alone, checked against its proof; a little faster than a call."""
         w = self._clean(w)
-        found: _Flips | WorstCaseRisk
-        if self.ball.box is None:
-            found = self._worst_flips(w, intercept)
+        found: _Flips | kernels.RiskFound
+        if self._data is not None:
+            found = self._data.worst_case(w, intercept)
         else:
-            found = _risk_on_box(self.in_box(w, intercept))
+            found = self._worst_flips(w, intercept)
         check_proof(found.value, found.proof)
         return found.value
 
@@ -153,72 +176,46 @@ class RiskOracle:
         """
         w = self._clean(w)
         is_paper = isinstance(self.loss, Linear)
-        if self.ball.box is None:
+        if self._data is not None and not (is_paper and self.ball.box is None):
+            found: kernels.CutFound = self._data.cut(w, intercept)
+            risk = _as_risk(found.risk)
+            cut = Cut(found.constant, found.slope, found.norm_weight)
+        else:
             flips = self._worst_flips(w, intercept)
             risk = self._from_flips(w, flips)
             followed = self._hinge_flips(w, intercept) if is_paper else flips
             slope = np.append(followed.slope, intercept_slope(followed.intercept_slope))
             cut = Cut(followed.constant, slope, followed.rest * self.loss.lipschitz)
-        else:
-            found = self.in_box(w, intercept)
-            risk = _risk_on_box(found)
-            touched = self._hinge_on_box(w, intercept, found) if is_paper else risk
-            cut = self._cut_on_box(touched, w, intercept)
         check_proof(risk.value, risk.proof)
         return risk, cut
 
+    def margins(self, w: Array, intercept: float) -> Array:
+        """``y (w.x + b)`` of every sample."""
+        margins: Array = self.y * (times(self.X, w) + intercept)
+        return margins
+
+    def worst_labels(self, loss: MarginLoss, margins: Array, w: Array) -> kernels.LabelsFound:
+        """Which labels are flipped, for any loss, at the margins of ``w``."""
+        least = loss.lipschitz * dual_norm(w, self.ball.norm)
+        return self.labels.worst_case(*_losses(loss, margins), least)
+
     def _hinge_flips(self, w: Array, intercept: float) -> _Flips:
         """The hinge, with labels flipped where the paper's adversary flips them."""
-        margins = self.y * (self.X @ w + intercept)
-        linear, ball = self.loss, self.ball
-        *_, rest, shares, _ = label_worst_case(
-            linear.value(margins),
-            linear.value(-margins),
-            linear.slope(margins),
-            linear.slope(-margins),
-            self.y,
-            self.mass,
-            ball.epsilon,
-            ball.kappa,
-            dual_norm(w, ball.norm),
-        )
-        kept = np.where(margins < 1.0, 1.0 - shares, 0.0)
-        flipped = np.where(margins > -1.0, shares, 0.0)
+        margins = self.margins(w, intercept)
+        found = self.worst_labels(self.loss, margins, w)
+        kept = np.where(margins < 1.0, 1.0 - found.shares, 0.0)
+        flipped = np.where(margins > -1.0, found.shares, 0.0)
         residual = self.mass * self.y * (flipped - kept)
-        constant = float(self.mass @ (kept + flipped))
         nothing = np.nan  # no value is asked for
         return _Flips(
-            nothing, nothing, nothing, rest, residual @ self.X, float(residual.sum()), constant
+            nothing,
+            nothing,
+            nothing,
+            found.rest,
+            weighted_sum(residual, self.X),
+            dot(residual, np.ones(residual.size)),
+            dot(self.mass, kept + flipped),
         )
-
-    def _hinge_on_box(self, w: Array, intercept: float, found: BoxWorstCase) -> WorstCaseRisk:
-        """Mean and subgradient of the hinge under the distribution found."""
-        ball, box = self.ball, self.ball.box
-        assert box is not None
-        mean, slope, slope_b = hinge_of_atoms(
-            w,
-            intercept,
-            self.X,
-            self.y,
-            self.mass,
-            box.low,
-            box.high,
-            NORM_CODES[ball.norm],
-            found.shares,
-            found.labels,
-            found.steps,
-        )
-        return WorstCaseRisk(mean, slope, found.multiplier, slope_b, mean)
-
-    def _cut_on_box(self, risk: WorstCaseRisk, w: Array, intercept: float) -> Cut:
-        """The tangent, lowered by what rounding may have added to its constant."""
-        box, v_b = self.ball.box, risk.intercept_subgradient
-        assert box is not None
-        touched = float(risk.subgradient @ w) + v_b * intercept
-        farthest = np.maximum(np.abs(box.low), np.abs(box.high))
-        scale = float(np.abs(w) @ farthest) + abs(intercept) + abs(risk.proof)
-        constant = risk.proof - touched - _ROUNDING * scale
-        return Cut(constant, np.append(risk.subgradient, intercept_slope(v_b)), 0.0)
 
     def _from_flips(self, w: Array, flips: _Flips) -> WorstCaseRisk:
         subgradient = flips.slope
@@ -230,100 +227,64 @@ class RiskOracle:
         )
 
     def _worst_flips(self, w: Array, intercept: float) -> _Flips:
-        """Equation [flips]: labels are flipped in order of gain; the rest moves features."""
-        ball, loss = self.ball, self.loss
-        least = loss.lipschitz * dual_norm(w, ball.norm)
-        if type(loss) is Hinge and not sparse.issparse(self.X):
-            return _Flips(
-                *hinge_worst_case(
-                    self.X, self.y, self.mass, w, intercept, ball.epsilon, ball.kappa, least
-                )
-            )
-        margins = self.y * (self.X @ w + intercept)
-        kept, flipped = loss.value(margins), loss.value(-margins)
-        kept_slope, flipped_slope = loss.slope(margins), loss.slope(-margins)
-        value, proof, multiplier, rest, shares, residual = label_worst_case(
-            kept,
-            flipped,
-            kept_slope,
-            flipped_slope,
-            self.y,
-            self.mass,
-            ball.epsilon,
-            ball.kappa,
-            least,
-        )
+        """Equation [flips]: labels are flipped in order of gain; the rest moves features.
+
+        The logistic loss calls exp and log, whose last bits may differ between C libraries; with
+        the other losses the bits are the same everywhere.
+        """
+        loss, margins = self.loss, self.margins(w, intercept)
+        kept, flipped, kept_slope, flipped_slope = _losses(loss, margins)
+        least = loss.lipschitz * dual_norm(w, self.ball.norm)
+        found = self.labels.worst_case(kept, flipped, kept_slope, flipped_slope, least)
+        shares = found.shares
         # Tangents at margin 0, less what rounding may have added: a cut must not lie too high.
         tangents = (1.0 - shares) * (kept - kept_slope * margins)
         tangents += shares * (flipped + flipped_slope * margins)
         tangents -= _ROUNDING * (np.abs(margins) + kept + flipped)
         return _Flips(
-            value,
-            proof,
-            multiplier,
-            rest,
-            residual @ self.X,
-            float(residual.sum()),
-            float(self.mass @ tangents),
+            found.value,
+            found.proof,
+            found.multiplier,
+            found.rest,
+            weighted_sum(found.residual, self.X),
+            found.intercept_slope,
+            dot(self.mass, tangents),
         )
 
-    def in_box(self, w: Array, intercept: float) -> BoxWorstCase:
+    def in_box(self, w: Array, intercept: float) -> kernels.MovesFound:
         """Equation [box-dual], with the moves behind the value; needs a support."""
-        guesses = _AT_THE_DUAL_NORM
-        if self.y.size > _GUESS_ABOVE:
-            guesses = self._guess_multipliers(w, intercept)
-        return self._solve_box(w, intercept, self.X, self.y, self.mass, guesses)
+        assert self._data is not None
+        return self._data.worst_moves(w, intercept)
 
-    def _guess_multipliers(self, w: Array, intercept: float) -> Array:
-        """Multipliers of a few small samples, lowest and highest.
+    def displaced(self, w: Array, labels: Array, steps: Array) -> Array:
+        """The points that one end of a worst case's moves stands for; needs a support."""
+        assert self._data is not None
+        return self._data.displaced(w, labels, steps)
 
-        They nearly always enclose that of the whole, which spares most looks at all the data; if
-        they do not, only time is lost.
-        """
-        stride = self.y.size // _GUESS_ROWS
-        found = []
-        for start in range(0, stride, -(-stride // _N_GUESSES)):
-            X, y, mass = (array[start::stride].copy() for array in (self.X, self.y, self.mass))
-            if mass.any():
-                mass /= mass.sum()
-                sample = self._solve_box(w, intercept, X, y, mass, _AT_THE_DUAL_NORM)
-                found.append(sample.multiplier)
-        return np.unique([min(found), max(found)])
 
-    def _solve_box(
-        self, w: Array, intercept: float, X: Array, y: Array, mass: Array, guesses: Array
-    ) -> BoxWorstCase:
-        ball, box = self.ball, self.ball.box
-        assert box is not None
-        return box_worst_case(
-            w,
-            intercept,
-            X,
-            y,
-            mass,
-            box.low,
-            box.high,
-            NORM_CODES[ball.norm],
-            ball.epsilon,
-            ball.kappa,
-            -np.inf if isinstance(self.loss, Linear) else 0.0,
-            guesses,
+def _losses(loss: MarginLoss, margins: Array) -> tuple[Array, Array, Array, Array]:
+    """Values of both labels and their slopes; a user's own loss may give any kind of number."""
+    made = (loss.value(margins), loss.value(-margins), loss.slope(margins), loss.slope(-margins))
+    kept, flipped, kept_slope, flipped_slope = (
+        np.ascontiguousarray(each, dtype=np.float64) for each in made
+    )
+    shapes = {kept.shape, flipped.shape, kept_slope.shape, flipped_slope.shape}
+    if shapes != {margins.shape}:
+        raise InvalidInputError(
+            "loss",
+            "value and slope must give one number per margin",
+            f"for {margins.size} margins they give shapes {sorted(shapes)}",
         )
+    return kept, flipped, kept_slope, flipped_slope
 
 
-def _risk_on_box(found: BoxWorstCase) -> WorstCaseRisk:
-    value, proof, multiplier, subgradient, intercept_subgradient, *_ = found
-    return WorstCaseRisk(value, subgradient, multiplier, intercept_subgradient, proof)
-
-
-def _is_clean(w: Any, size: int) -> bool:
-    """Whether ``w`` needs no conversion, in a fraction of the time of a full check."""
-    return (
-        isinstance(w, np.ndarray)
-        and w.dtype == np.float64
-        and w.shape == (size,)
-        and w.flags.c_contiguous
-        and math.isfinite(w.dot(w))
+def _as_risk(found: kernels.RiskFound) -> WorstCaseRisk:
+    return WorstCaseRisk(
+        found.value,
+        found.subgradient,
+        found.multiplier,
+        found.intercept_subgradient,
+        found.proof,
     )
 
 

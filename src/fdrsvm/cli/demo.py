@@ -42,7 +42,7 @@ def demo(output: Path, seed: int, data: Path | None) -> int:
     except ModuleNotFoundError as error:
         raise missing_extra(error, "the demo", "experiments") from None
     output.mkdir(parents=True, exist_ok=True)  # an error now is better than one after training
-    say("Training on four plants (the first run also compiles, about a minute) ...")
+    say("Training on four plants ...")
     made, outcomes = run_demo(seed)
     path = write_report(made, outcomes, output, seed)
     say_lines(format_table(outcomes).splitlines())

@@ -84,7 +84,7 @@ def fit(output: Path, **options: Any) -> int:
     if output.exists() and not output.is_dir():  # better now than after training
         raise InvalidInputError("--output", "must be a folder", f"{output} is a file")
     rows = read_rows(settings.data)
-    with progress("training (the first run compiles, up to a minute)") as watch:
+    with progress("training") as watch:
         training = train(settings, rows, watch)
     model, certificate = write_training(training, output)
     _show(training)

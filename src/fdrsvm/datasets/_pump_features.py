@@ -24,11 +24,10 @@ from functools import lru_cache
 from typing import Any
 
 import numpy as np
-from scipy import signal
 
-from fdrsvm.datasets._kernels.kurtosis import PAIRS, fill_kurtosis
 from fdrsvm.errors import InvalidInputError
 from fdrsvm.maths.arrays import Array, check_matrix, check_positive
+from fdrsvm.native import pump as kernel
 
 FEATURE_NAMES = (
     "fPeak",
@@ -54,6 +53,7 @@ _BETA = 20.0
 _EDGE = 10.0  # Hz
 _BATCH = 16  # records at a time: their spectra fit the cache
 _MIN_SAMPLES = 64
+_NEGLIGIBLE = 1e-17  # of a sum
 
 
 def pump_features(flow: Any, *, sample_rate: float = 1000.0) -> Array:
@@ -103,7 +103,7 @@ def _moments(x: Array, c: Array) -> list[Array]:
     sums = np.cumsum(x, axis=1)
     n_samples = x.shape[1]
     with np.errstate(invalid="ignore", divide="ignore"):  # a constant record has no shape
-        shape = [m3 / m2**1.5, m4 / m2**2]
+        shape = [m3 / (m2 * np.sqrt(m2)), m4 / (m2 * m2)]
         crest = np.abs(x).max(axis=1) / rms
     return [
         m2 * n_samples / (n_samples - 1),
@@ -118,60 +118,72 @@ def _moments(x: Array, c: Array) -> list[Array]:
 
 @lru_cache(maxsize=16)
 def _window(size: int) -> Array:
-    return np.asarray(signal.windows.kaiser(size, _BETA))
+    """Kaiser's: I0(beta sqrt(1 - t^2)) / I0(beta), for t from -1 to 1.
+
+    By the series of I0, since SciPy's takes exp from the C library, whose last bits vary.
+    """
+    t = (2.0 * np.arange(size) - (size - 1)) / (size - 1)
+    bessel = _bessel_i0(np.append(0.25 * _BETA**2 * (1.0 - t * t), 0.25 * _BETA**2))
+    return np.asarray(bessel[:-1] / bessel[-1])
+
+
+def _bessel_i0(quarter_square: Array) -> Array:
+    """I0(x) = sum of (x^2 / 4)^k / (k!)^2, from x^2 / 4."""
+    term, total = np.ones_like(quarter_square), np.ones_like(quarter_square)
+    k = 0
+    while (term > _NEGLIGIBLE * total).any():
+        k += 1
+        term = term * quarter_square / (k * k)
+        total = total + term
+    return total
 
 
 @lru_cache(maxsize=8)
-def _zoom(n_samples: int, sample_rate: float) -> tuple[Any, Array]:
-    """Transform and frequencies of the power spectrum."""
-    transform = signal.ZoomFFT(n_samples, _BAND, _N_FREQUENCIES, fs=sample_rate, endpoint=True)
-    return transform, np.linspace(*_BAND, _N_FREQUENCIES)
+def _spectrum_plan(n_samples: int, sample_rate: float) -> tuple[Array, kernel.SpectrumPlan]:
+    """Frequencies of the power spectrum, and what takes it."""
+    low, high = _BAND
+    plan = kernel.SpectrumPlan(
+        _window(n_samples),
+        first=low / sample_rate,
+        spacing=(high - low) / (_N_FREQUENCIES - 1) / sample_rate,
+        n_frequencies=_N_FREQUENCIES,
+    )
+    return np.linspace(low, high, _N_FREQUENCIES), plan
 
 
 def power_spectrum(c: Array, sample_rate: float) -> tuple[Array, Array]:
     """Frequencies from 2 to 250 Hz and, for each record, the power at each of them."""
-    window = _window(c.shape[-1])
-    transform, frequencies = _zoom(c.shape[-1], sample_rate)
-    spectrum = transform(c * window)
-    power = spectrum.real**2 + spectrum.imag**2
-    return frequencies, power * (2.0 / window.sum() ** 2)
+    frequencies, plan = _spectrum_plan(c.shape[-1], sample_rate)
+    return frequencies, plan.power(c) * (2.0 / _window(c.shape[-1]).sum() ** 2)
 
 
 def _spectral(c: Array, sample_rate: float) -> list[Array]:
     """The peak and the power in three bands."""
     frequencies, power = power_spectrum(c, sample_rate)
-    bands = [
-        power[:, (frequencies >= low) & (frequencies <= high)].sum(axis=1)
+    ends = [
+        (np.searchsorted(frequencies, low), np.searchsorted(frequencies, high, side="right"))
         for low, high in _POWER_BANDS
     ]
+    bands = [power[:, first:end].sum(axis=1) for first, end in ends]
     return [frequencies[power.argmax(axis=1)], *bands]
 
 
 @lru_cache(maxsize=8)
-def _kurtosis_tables(size: int, sample_rate: float) -> tuple[Array, Array, Array]:
-    """Frequencies, and window times cosine and sine for each pair of a segment's samples."""
-    n_points = 8 * size
-    spacing = sample_rate / n_points
+def _kurtosis_plan(size: int, sample_rate: float) -> tuple[Array, kernel.KurtosisPlan]:
+    """Frequencies, and what takes the kurtosis there from segments of this size."""
+    spacing = sample_rate / (8 * size)
     first = math.ceil(_EDGE / spacing)
     last = math.floor((0.5 * sample_rate - _EDGE) / spacing)
     bins = np.arange(first, last + 1)
-    half = (size + 1) // 2
-    distance = 0.5 * (size - 1) - np.arange(half)
-    angle = (2.0 * np.pi / n_points) * np.outer(distance, bins)
-    rows = -(-half // PAIRS) * PAIRS
-    tables = np.zeros((2, rows, bins.size))
-    tables[:, :half] = _window(size)[:half, None] * np.stack([np.cos(angle), np.sin(angle)])
-    return np.asarray(bins * spacing), tables[0], tables[1]
+    hop = size - 4 * size // 5
+    plan = kernel.KurtosisPlan(_window(size), hop=hop, first_bin=first, n_bins=bins.size)
+    return np.asarray(bins * spacing), plan
 
 
 def spectral_kurtosis(c: Array, sample_rate: float) -> tuple[Array, Array]:
     """Frequencies from 10 Hz to 10 Hz below half the rate, and each record's kurtosis there."""
-    size = -(-c.shape[1] // 8)
-    hop = size - 4 * size // 5
-    frequencies, cosines, sines = _kurtosis_tables(size, sample_rate)
-    kurtosis = np.empty((len(c), frequencies.size))
-    fill_kurtosis(c, size, hop, cosines, sines, kurtosis)
-    return frequencies, kurtosis
+    frequencies, plan = _kurtosis_plan(-(-c.shape[1] // 8), sample_rate)
+    return frequencies, plan.kurtosis(c)
 
 
 def _kurtosis_peak(c: Array, sample_rate: float) -> Array:

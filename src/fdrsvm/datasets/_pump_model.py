@@ -13,12 +13,9 @@ from typing import Any
 
 import numpy as np
 
-from fdrsvm.datasets._kernels import pump as kernel
-from fdrsvm.datasets._kernels.drive import Mechanics, Motor
-from fdrsvm.datasets._kernels.hydraulics import Fluid, Valve
-from fdrsvm.datasets._kernels.pressures import Circuit
 from fdrsvm.errors import InvalidInputError
 from fdrsvm.maths.arrays import Array, check_non_negative, check_positive
+from fdrsvm.native import pump as kernel
 
 STEP = 2e-5
 SAMPLE_RATE = 1000.0
@@ -252,36 +249,39 @@ def _time_grid(
 
 
 def _run(leak: float, pump: PumpParameters, n_samples: int, every: int, dt: float) -> Array:
-    record = np.empty((n_samples, kernel.N_SIGNALS))
-    pressures = np.zeros(8)
-    pressures[3:6] = pump.load_pressure
-    outcome = kernel.run_pump(
-        _circuit(pump, leak), _mechanics(pump), _motor(pump), pressures, dt, every, record
+    run = kernel.Pump(_circuit(pump, leak), _mechanics(pump), _motor(pump)).run(
+        step=dt, every=every, n_samples=n_samples
     )
-    if outcome < 0:
+    if run.failed_step > 0:
         raise InvalidInputError(
             "step",
             "must be small enough for the pump's equations",
-            f"with {dt:g} s they could not be solved at t = {-outcome * dt:.6g} s",
+            f"with {dt:g} s they could not be solved at t = {run.failed_step * dt:.6g} s",
         )
-    return record
+    return run.record
 
 
-def _circuit(pump: PumpParameters, leak: float) -> Circuit:
+def _circuit(pump: PumpParameters, leak: float) -> kernel.Circuit:
     speed = pump.discharge_coefficient * math.sqrt(2.0 / pump.density)  # at a drop of 1 Pa
 
-    def valve(area: float) -> Valve:
-        return Valve(
-            speed * pump.valve_leak_area, speed * area, pump.crack_pressure, pump.open_pressure
+    def valve(area: float) -> kernel.Valve:
+        return kernel.Valve(
+            closed=speed * pump.valve_leak_area,
+            opened=speed * area,
+            crack=pump.crack_pressure,
+            full=pump.open_pressure,
         )
 
     bore = 0.25 * math.pi * pump.pipe_diameter**2
     half = 0.5 * (pump.pipe_length + pump.pipe_extra_length)
     resistance = 32.0 * pump.density * pump.viscosity * half / (pump.pipe_diameter**2 * bore)
-    pipe_volume = bore * pump.pipe_length
-    outlet_side = [pump.manifold_volume, pipe_volume, pump.load_volume]
-    return Circuit(
-        fluid=Fluid(_ATMOSPHERE, pump.bulk_modulus, pump.air_fraction, 1.0 / pump.polytropic_index),
+    return kernel.Circuit(
+        fluid=kernel.Fluid(
+            atmosphere=_ATMOSPHERE,
+            bulk_modulus=pump.bulk_modulus,
+            air=pump.air_fraction,
+            exponent=1.0 / pump.polytropic_index,
+        ),
         inlet_1=valve(pump.blocking * pump.valve_area),
         inlet=valve(pump.valve_area),
         outlet=valve(pump.valve_area),
@@ -290,14 +290,17 @@ def _circuit(pump: PumpParameters, leak: float) -> Circuit:
         back_pressure=pump.load_pressure,
         pipe=1.0 / resistance,
         smoothing=pump.smoothing_pressure,
-        volumes=np.array(
-            [pump.dead_volume] * 3 + outlet_side + [pump.manifold_volume, pipe_volume]
+        volumes=kernel.Volumes(
+            chamber=pump.dead_volume,
+            manifold=pump.manifold_volume,
+            pipe=bore * pump.pipe_length,
+            load=pump.load_volume,
         ),
     )
 
 
-def _mechanics(pump: PumpParameters) -> Mechanics:
-    return Mechanics(
+def _mechanics(pump: PumpParameters) -> kernel.Mechanics:
+    return kernel.Mechanics(
         crank=pump.crank_radius,
         rod=pump.rod_length,
         plunger_area=pump.plunger_area,
@@ -310,8 +313,8 @@ def _mechanics(pump: PumpParameters) -> Mechanics:
     )
 
 
-def _motor(pump: PumpParameters) -> Motor:
-    return Motor(
+def _motor(pump: PumpParameters) -> kernel.Motor:
+    return kernel.Motor(
         reference=pump.reference_speed,
         gain=pump.proportional_gain,
         integral_gain=pump.integral_gain,
@@ -332,7 +335,7 @@ def _as_run(time: Array, record: Array) -> PumpRun:
         inlet_pressure=record[..., kernel.INLET_PRESSURE] / _BAR,
         speed=record[..., kernel.SPEED] * _RPM,
         torque=record[..., kernel.TORQUE].copy(),
-        leak_flow=record[..., kernel.LEAK] * _LITRES_PER_MINUTE,
+        leak_flow=record[..., kernel.LEAK_FLOW] * _LITRES_PER_MINUTE,
         angle=record[..., kernel.ANGLE].copy(),
-        chamber_pressure=record[..., kernel.CHAMBERS] / _BAR,
+        chamber_pressure=record[..., kernel.FIRST_CHAMBER :] / _BAR,
     )

@@ -12,10 +12,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from fdrsvm.datasets._kernels.deal import deal
 from fdrsvm.datasets._random import RandomState, as_generator
 from fdrsvm.errors import InvalidInputError
 from fdrsvm.maths.arrays import Array, check_positive
+from fdrsvm.native import steps
 
 __all__ = ["by_group", "by_shares", "dirichlet", "stratified"]
 
@@ -61,7 +61,7 @@ def by_shares(y: Any, shares: Sequence[float], *, random_state: RandomState = No
     y : array
         A label for each row.
     shares : numbers above 0
-        One a client, in any unit: ``(70, 15, 10, 5)`` and ``(.7, .15, .1, .05)`` are the same.
+        One per client, in any unit: ``(70, 15, 10, 5)`` and ``(.7, .15, .1, .05)`` are the same.
     random_state : int, SeedSequence, Generator or None
     """
     codes = _codes(y, "y")
@@ -156,7 +156,7 @@ def _deal_by_class(codes: ClientIds, shares: Array, random_state: RandomState) -
     shuffled = as_generator(random_state).permutation(codes.size)
     order = shuffled[np.argsort(codes[shuffled], kind="stable")]
     clients = np.empty(codes.size, dtype=np.int64)
-    clients[order] = deal(shares, codes.size)
+    clients[order] = steps.deal(shares, codes.size)
     return clients
 
 

@@ -11,6 +11,7 @@ from scipy import sparse
 
 from fdrsvm.estimators._training_data import TrainingData
 from fdrsvm.maths.arrays import Array, Matrix
+from fdrsvm.maths.sums import dot, times
 
 _LARGE, _SMALL = 1e3, 1e-3
 
@@ -41,6 +42,6 @@ def mean_hinge(data: TrainingData, models: Array, shares: Array) -> Array:
         for k, signs in enumerate(data.signs(client.codes)):
             intercept = float(models[k, n_features:].sum())
             with np.errstate(over="ignore", invalid="ignore"):
-                margins = signs * (client.X @ models[k, :n_features] + intercept)
-                totals[k] += share * float(masses @ np.maximum(0.0, 1.0 - margins))
+                margins = signs * (times(client.X, models[k, :n_features]) + intercept)
+                totals[k] += share * dot(masses, np.maximum(0.0, 1.0 - margins))
     return totals

@@ -229,9 +229,9 @@ def _refuse_text(parts: Sequence[Any]) -> None:
 
 
 def _owned(X: Matrix) -> Matrix:
-    """As compiled code knows it: read-only arrays and 64-bit indices are other types to it."""
+    """As compiled code takes it: aligned rows in C order, and 32-bit indices."""
     if not sparse.issparse(X):
-        return np.require(X, requirements=["C", "W", "E"])
+        return np.require(X, requirements=["C", "A", "E"])
     matrix = sparse.csr_array(X)
     if matrix.indices.dtype != np.int32 and max(X.nnz, *X.shape) < _INT32:
         indices, indptr = X.indices.astype(np.int32), X.indptr.astype(np.int32)

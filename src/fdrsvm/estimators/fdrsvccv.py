@@ -339,7 +339,7 @@ worst_case_risk_per_client_, n_iter_, stop_reason_, history_, client_labels_
     def _outcomes(self, trials: Sequence[Trial], splits: Sequence[Split]) -> list[list[Outcome]]:
         """By configuration and fold."""
         n_threads = self.n_threads if effective_n_jobs(self.n_jobs) == 1 else 1
-        # Kernels know writable arrays only, so joblib must not map large ones to a file.
+        # In memory: rows are not written to a disk on the way to another process.
         runs = Parallel(n_jobs=self.n_jobs, max_nbytes=None)
         found = runs(
             delayed(run_trial)(trial, data, split, n_threads)

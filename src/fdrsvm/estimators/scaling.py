@@ -42,6 +42,7 @@ from fdrsvm.maths.arrays import (
     column_label,
     refuse_stand_ins,
 )
+from fdrsvm.maths.sums import weighted_sum
 
 __all__ = [
     "FederatedMinMaxScaler",
@@ -409,7 +410,7 @@ class FederatedStandardScaler(_Scaler):
         within = np.stack([part.variance for part in parts])
         with np.errstate(over="ignore", invalid="ignore"):
             mean, between = _dense_moments(means, weights / total)
-            variance = (weights / total) @ within + between
+            variance = weighted_sum(weights / total, within) + between
         return MomentSummary(total, mean, _check_representable(variance, "variance"))
 
     def fit(
@@ -519,12 +520,12 @@ def _dense_moments(X: Array, shares: Array) -> tuple[Array, Array]:
     """
     anchor = X[shares.argmax()]
     deviations = X - anchor
-    first = shares @ deviations
+    first = weighted_sum(shares, deviations)
     deviations -= first
-    rest = shares @ deviations  # what rounding, of the shares too, left of the mean
+    rest = weighted_sum(shares, deviations)  # what rounding, of the shares too, left of the mean
     deviations -= rest
     np.square(deviations, out=deviations)
-    return anchor + (first + rest), shares @ deviations
+    return anchor + (first + rest), weighted_sum(shares, deviations)
 
 
 def _sparse_moments(X: Matrix, shares: Array) -> tuple[Array, Array]:

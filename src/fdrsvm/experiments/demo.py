@@ -20,7 +20,6 @@ import numpy as np
 from fdrsvm.ambiguity.worst_case import RiskOracle
 from fdrsvm.datasets.pump import make_pump
 from fdrsvm.estimators import DRSVC
-from fdrsvm.experiments.compiling import compile_ahead
 from fdrsvm.federated import Bundle, FedAvg, InProcess, Result, make_client, run_rounds
 from fdrsvm.maths.arrays import Array
 from fdrsvm.maths.norms import Norm
@@ -166,7 +165,6 @@ def f1_score(model: Array, X: Array, y: Array) -> float:
 
 def run_demo(seed: int = 0) -> tuple[Data, list[Outcome]]:
     """Train on the same plants in three ways; evaluate each model on clean test data."""
-    compile_ahead(NORM)
     data = make_data(seed)
     outcomes = [
         evaluate(name, data, result, seed) for name, result in train_all(data.plants).items()

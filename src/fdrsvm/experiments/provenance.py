@@ -10,7 +10,7 @@ from typing import Any
 
 from fdrsvm import __version__
 
-_LIBRARIES = ("numpy", "scipy", "scikit-learn", "numba", "clarabel", "matplotlib")
+_LIBRARIES = ("numpy", "scipy", "scikit-learn", "clarabel", "matplotlib")
 
 
 def machine() -> dict[str, Any]:

@@ -16,6 +16,7 @@ import numpy as np
 
 from fdrsvm.errors import InvalidInputError
 from fdrsvm.maths.arrays import Array, check_non_negative
+from fdrsvm.maths.sums import weighted_sum
 
 _ROUNDING = 1e-9  # 0.29 * 100 is 28.999999999999996
 
@@ -39,7 +40,7 @@ def trimmed_mean(values: Array, weights: Array, share: float) -> Array:
         Of the clients, left out at either end.
     """
     if share == 0.0:
-        return np.asarray(weights @ values)
+        return weighted_sum(weights, values)
     counted = weights > 0.0
     values, weights = values[counted], weights[counted]
     n_out = math.floor(share * weights.size + _ROUNDING)
@@ -47,4 +48,4 @@ def trimmed_mean(values: Array, weights: Array, share: float) -> Array:
     kept = np.take_along_axis(values, order, axis=0)
     shares = weights[order]
     # Scaled first: a mean of large numbers must not overflow where they do not.
-    return np.asarray(np.einsum("gj,gj->j", shares / shares.sum(axis=0), kept))
+    return np.asarray((shares / shares.sum(axis=0) * kept).sum(axis=0))

@@ -21,6 +21,7 @@ import numpy.typing as npt
 from fdrsvm.federated.federation import Federation, Replies
 from fdrsvm.maths.arrays import Array
 from fdrsvm.maths.norms import dual_norm, norm_rows
+from fdrsvm.maths.sums import dot, weighted_sum
 from fdrsvm.solvers.cut_model import CutModel
 from fdrsvm.solvers.master import minimise_model
 from fdrsvm.solvers.model_bound import mixture_bound, model_bound, slope_by_client
@@ -235,10 +236,10 @@ def _with_mixture(federation: Federation, standing: Standing, mixture: Proof) ->
         return standing.with_bound(
             bound.value, bound.radius, lambda: model_proof(model, bound.shares)
         )
-    length = float(norm_rows((alphas @ mixture.slopes)[None], federation.norm)[0])
-    excess = length - float(alphas @ mixture.norm_weights)
+    length = float(norm_rows(weighted_sum(alphas, mixture.slopes)[None], federation.norm)[0])
+    excess = length - dot(alphas, mixture.norm_weights)
     value, radius, theta = mixture_bound(
-        float(alphas @ mixture.constants), excess, federation.floor, reach
+        dot(alphas, mixture.constants), excess, federation.floor, reach
     )
     shares = np.full(federation.n_clients, theta)
     return standing.with_bound(value, radius, lambda: mixed_proof(federation, mixture, shares))

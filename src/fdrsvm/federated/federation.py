@@ -16,7 +16,9 @@ import numpy.typing as npt
 from fdrsvm.errors import InvalidInputError
 from fdrsvm.federated.messages import ClientProfile, Update, Values
 from fdrsvm.maths.arrays import Array, check_choice, check_non_negative, check_vector
-from fdrsvm.maths.norms import Norm
+from fdrsvm.maths.norms import NORM_CODES, Norm
+from fdrsvm.maths.sums import dot
+from fdrsvm.native import screening
 
 # Beside risks of about 1 float64 keeps nothing of the others if one client's is 1e16.
 _LARGEST_RADIUS = 1e9
@@ -82,14 +84,19 @@ class Federation:
         return np.array([profile.floor for profile in self.profiles])
 
     @cached_property
-    def radii(self) -> Array:
+    def radii(self) -> screening.Radii:
         """What the rules know of each client's radius: its floor, and the mass it can flip."""
-        return np.array([[profile.floor, profile.flips] for profile in self.profiles])
+        return screening.Radii(
+            floors=self.floors,
+            flips=np.array([profile.flips for profile in self.profiles]),
+            n_features=self.n_features,
+            norm=NORM_CODES[self.norm],
+        )
 
     @cached_property
     def floor(self) -> float:
         """F(w) >= floor ||w||_* for every w."""
-        return float(self.alphas @ self.floors)
+        return dot(self.alphas, self.floors)
 
     @cached_property
     def fingerprint(self) -> str:
@@ -110,7 +117,7 @@ class Federation:
     def objective(self, risks: Array) -> float:
         """sum_g alpha_g risk_g; nan if that of a client with weight is not known."""
         counted = self.alphas > 0.0
-        return float(self.alphas[counted] @ risks[counted])
+        return dot(self.alphas[counted], risks[counted])
 
 
 def check_radii(profiles: Sequence[ClientProfile], lipschitz: float, *, of_sums: bool) -> None:

@@ -29,6 +29,7 @@ from fdrsvm.maths.arrays import (
 )
 from fdrsvm.maths.losses import LOSSES, Hinge, MarginLoss
 from fdrsvm.maths.norms import dual_norm
+from fdrsvm.maths.sums import dot
 
 _ROUNDING = 1e-9  # a row that sits on a limit may pass it by its last digits
 
@@ -126,7 +127,7 @@ class Limits:
             return np.inf
         n_features = self.features.size
         sizes = np.abs(model)
-        return float(self.features @ sizes[:n_features] + sizes[n_features:].sum())
+        return dot(self.features, sizes[:n_features]) + float(sizes[n_features:].sum())
 
     def risk_ceiling(self, profile: ClientProfile, model: Array) -> float:
         """The client's worst-case risk of ``model`` is at most this.

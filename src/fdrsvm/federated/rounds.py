@@ -312,7 +312,9 @@ class _Loop:
         self._check_faults(round_, unsound)
         for client in unsound:
             state = self.algorithm.forget(self.federation, state, client)
-        return state, replace(found, faults={**found.faults, **unsound})
+        if unsound:
+            found = replace(found, faults={**found.faults, **unsound})
+        return state, found
 
     def judge_proof(self, state: Any, judged: Sequence[Standing] = ()) -> Faults:
         """Clients by whose words the certificate of a state, as it is, cannot be true.

@@ -14,21 +14,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, NamedTuple, TypeAlias
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 
-from fdrsvm.federated._kernels import rules as kernels
-from fdrsvm.federated._kernels.rules import Plain
 from fdrsvm.federated.certificate import Evidence, Standing
 from fdrsvm.federated.federation import Federation
 from fdrsvm.federated.limits import Limits
 from fdrsvm.federated.messages import Broadcast, Shape, Update, Values
 from fdrsvm.maths.arrays import Array
-from fdrsvm.maths.norms import NORM_CODES
+from fdrsvm.native import screening as kernels
 
 CONTRADICTION = "contradiction"
 MISSING, ERROR = "missing", "error"  # no answer: late or gone, or an error at the client
@@ -36,20 +33,29 @@ MISSING, ERROR = "missing", "error"  # no answer: late or gone, or an error at t
 ROUNDING = kernels.ROUNDING
 _FLOAT64 = np.dtype(np.float64)
 _NEVER_NEGATIVE = ("norm_weights", "squares")
-_RULES: dict[int, tuple[str, str]] = {
-    kernels.NORM_WEIGHT: ("norm weight", "a cut's norm_weights entry exceeds epsilon L"),
-    kernels.CONSTANT_HIGH: ("constant", "a cut's constant exceeds the loss of the model 0"),
-    kernels.CONSTANT_LOW: ("constant", "a cut's constant is negative"),
-    kernels.SLOPE: ("slope", "a cut's slope exceeds what rows of its mass within the limits give"),
-    kernels.RISK_LOW: ("risk", "a risk is below that of any rows within the limits"),
-    kernels.RISK_HIGH: ("risk", "a risk exceeds what the limits on features allow"),
-    kernels.ABOVE: ("cut", "a cut, or rows that give it, lies above a risk of the same answer"),
-    kernels.APART: ("cut", "a cut does not touch the risk where it was made"),
-    kernels.OVER: ("risk", "a risk exceeds that of any rows that give a cut of the same answer"),
-    kernels.VECTOR: ("vector", "the vector does not follow from the cut"),
-    kernels.INTERCEPT: ("vector", "the vector's intercept does not follow from the cut"),
-    kernels.SQUARES: ("squares", "a square is not that of its vector"),
-    kernels.CONTRADICTING: (
+_RULES: dict[kernels.Rule, tuple[str, str]] = {
+    kernels.Rule.NORM_WEIGHT: ("norm weight", "a cut's norm_weights entry exceeds epsilon L"),
+    kernels.Rule.CONSTANT_HIGH: ("constant", "a cut's constant exceeds the loss of the model 0"),
+    kernels.Rule.CONSTANT_LOW: ("constant", "a cut's constant is negative"),
+    kernels.Rule.SLOPE: (
+        "slope",
+        "a cut's slope exceeds what rows of its mass within the limits give",
+    ),
+    kernels.Rule.RISK_LOW: ("risk", "a risk is below that of any rows within the limits"),
+    kernels.Rule.RISK_HIGH: ("risk", "a risk exceeds what the limits on features allow"),
+    kernels.Rule.ABOVE: (
+        "cut",
+        "a cut, or rows that give it, lies above a risk of the same answer",
+    ),
+    kernels.Rule.APART: ("cut", "a cut does not touch the risk where it was made"),
+    kernels.Rule.OVER: (
+        "risk",
+        "a risk exceeds that of any rows that give a cut of the same answer",
+    ),
+    kernels.Rule.VECTOR: ("vector", "the vector does not follow from the cut"),
+    kernels.Rule.INTERCEPT: ("vector", "the vector's intercept does not follow from the cut"),
+    kernels.Rule.SQUARES: ("squares", "a square is not that of its vector"),
+    kernels.Rule.CONTRADICTING: (
         CONTRADICTION,
         "a cut of one round, or rows that give it, lies above its risk in another, or could not be "
         "as bad: wrong answers, or data that changed",
@@ -78,7 +84,8 @@ class Fault:
 
 
 Faults: TypeAlias = dict[int, Fault]
-Indices: TypeAlias = npt.NDArray[np.integer[Any]]
+Answers: TypeAlias = kernels.Answers
+Known: TypeAlias = kernels.Cuts  # and whose they are
 
 
 @dataclass(frozen=True, eq=False)
@@ -95,45 +102,48 @@ class Rules:
     of_masses: bool = True
 
     @cached_property
-    def below(self) -> Plain:
-        """For cuts that lie below the risks and need not touch them."""
-        return self._bounds(touches=False)
-
-    @cached_property
-    def touching(self) -> Plain:
-        """For cuts that were made at the points where the risks are."""
-        limits = self.limits
-        if limits is None or self.of_sums or limits.worst_case != "exact":
-            return self._bounds(touches=False)
-        # Without limits nobody knows from what sizes a cut was rounded.
-        return self._bounds(touches=limits.blur == 0 and limits.are_finite)
-
-    def _bounds(self, *, touches: bool) -> Plain:
-        """The entries of the kernels' Bounds."""
+    def bounds(self) -> kernels.Bounds:
+        """What the kernels hold every answer of a run against."""
         limits = self.limits
         if limits is None:
-            return -np.inf, np.inf, np.empty(0), False, False, touches, not self.of_sums, 0.0
-        return (
-            # Without limits nobody knows from what sizes a constant was rounded.
-            0.0 if limits.is_known_loss and limits.are_finite else -np.inf,
-            limits.loss_at_zero,
-            limits.slopes,
-            limits.are_finite,
-            limits.is_hinge and self.of_masses,
-            touches,
-            not self.of_sums,
-            limits.resolution,
+            return kernels.Bounds(
+                lowest_constant=-np.inf,
+                highest_constant=np.inf,
+                slopes=np.empty(0),
+                has_slopes=False,
+                is_hinge=False,
+                touches=False,
+                is_single=not self.of_sums,
+                grid=0.0,
+            )
+        # Without limits nobody knows from what sizes a cut was rounded.
+        is_exact = limits.are_finite and limits.worst_case == "exact" and limits.blur == 0
+        return kernels.Bounds(
+            lowest_constant=0.0 if limits.is_known_loss and limits.are_finite else -np.inf,
+            highest_constant=limits.loss_at_zero,
+            slopes=limits.slopes,
+            has_slopes=limits.are_finite,
+            is_hinge=limits.is_hinge and self.of_masses,
+            touches=is_exact and not self.of_sums,
+            is_single=not self.of_sums,
+            grid=limits.resolution,
         )
 
-    def others(self, points: Array) -> Array:
-        """Least loss and steepness at each point, where the kernels cannot know the loss."""
+    @cached_property
+    def without_masses(self) -> Rules:
+        """The same, but a cut's constant is not the mass of its rows."""
+        return replace(self, of_masses=False)
+
+    def points(self, models: Array) -> kernels.Points:
+        """With least loss and steepness at each, where the kernels cannot know the loss."""
         limits = self.limits
         if limits is not None and limits.is_hinge and self.of_masses:
-            return np.empty((len(points), 0))
+            return kernels.Points(models)
         if limits is None or not (limits.is_known_loss and limits.are_finite and self.of_masses):
-            return np.tile([0.0, np.inf], (len(points), 1))
-        scores = map(limits.score_ceiling, points)
-        return np.array([[limits.least_loss(s), limits.steepness(s)] for s in scores])
+            return kernels.Points(models, np.full((len(models), 2), (0.0, np.inf)))
+        scores = [limits.score_ceiling(model) for model in models]
+        others = [[limits.least_loss(score), limits.steepness(score)] for score in scores]
+        return kernels.Points(models, np.array(others).reshape(-1, 2))
 
 
 class Form(NamedTuple):
@@ -185,7 +195,10 @@ def _fits(found: tuple[int, ...], shape: Shape) -> bool:
 
 
 def _is_finite(array: Array) -> bool:
-    """The square sum is the fastest look at a small array; it may overflow where no entry does."""
+    """The square sum is the fastest look at a small array; it may overflow where no entry does.
+
+    Whatever its last bits, it is not finite where an entry is not.
+    """
     if array.size == 1:
         return math.isfinite(array.item())
     return math.isfinite(np.vdot(array, array)) or bool(np.isfinite(array).all())
@@ -203,43 +216,9 @@ def _check_cuts(values: Values, form: Form) -> Fault | None:
     return None
 
 
-class Answers(NamedTuple):
-    """The risks and cuts of those who answered, one client after the other."""
-
-    clients: Indices
-    risks: Array  # one row per client, one column per point
-    counts: tuple[int, ...]  # how many cuts each client sent
-    constants: Array
-    slopes: Array
-    norm_weights: Array
-
-    @property
-    def cuts(self) -> Known:
-        """All of them, with their owners."""
-        owners = np.repeat(self.clients, self.counts)
-        return Known(owners, self.constants, self.slopes, self.norm_weights)
-
-
-class Known(NamedTuple):
-    """Cuts, and whose they are."""
-
-    owners: Indices
-    constants: Array
-    slopes: Array
-    norm_weights: Array
-
-
 def answers_of(values_by_client: Mapping[int, Values]) -> Answers:
-    """What some clients, at least one, said; put together."""
-    found = values_by_client.values()
-    return Answers(
-        np.array(list(values_by_client)),
-        np.concatenate([values["risks"] for values in found]).reshape(len(found), -1),
-        tuple([values["constants"].size for values in found]),
-        np.concatenate([values["constants"] for values in found]),
-        np.concatenate([values["slopes"] for values in found]),
-        np.concatenate([values["norm_weights"] for values in found]),
-    )
+    """The risks and cuts of some clients, at least one: one client after the other."""
+    return Answers(dict(values_by_client))
 
 
 def judge_answers(
@@ -256,46 +235,24 @@ def judge_answers(
     With ``touching`` the first cuts were made at the points. With ``penalties`` the risks are those
     of the baselines: a mean loss plus the penalty times ||w||^2, and the cuts are of the loss.
     """
-    P, clients = federation.n_features, answers.clients
-    risks, radii = answers.risks, federation.radii[clients]
-    if penalties is not None:
-        squares = np.einsum("ij,ij->i", points[:, :P], points[:, :P])
-        risks, radii = risks - np.outer(penalties[clients], squares), np.zeros((clients.size, 2))
     found = kernels.judge_answers(
-        points,
-        rules.others(points),
-        NORM_CODES[federation.norm],
-        P,
-        risks,
-        answers.risks,
-        np.array(answers.counts),
-        answers.constants,
-        answers.slopes,
-        answers.norm_weights,
-        radii,
-        rules.touching if touching else rules.below,
+        rules.bounds,
+        federation.radii,
+        rules.points(points),
+        answers,
+        touching=touching,
+        penalties=penalties,
     )
-    return faults_of(clients, found)
+    return faults_of(found)
 
 
 def judge_past(
     federation: Federation, rules: Rules, points: Array, risks: Array, known: Known
 ) -> Faults:
     """Clients with a cut that contradicts a risk of their own; a nan is a risk not known."""
-    found = kernels.contradictions(
-        points,
-        rules.others(points),
-        NORM_CODES[federation.norm],
-        federation.n_features,
-        risks,
-        known.owners,
-        known.constants,
-        known.slopes,
-        known.norm_weights,
-        federation.radii,
-        rules.below,
+    return faults_of(
+        kernels.judge_past(rules.bounds, federation.radii, rules.points(points), risks, known)
     )
-    return faults_of(np.arange(federation.n_clients), found)
 
 
 def judge_round(
@@ -308,25 +265,18 @@ def judge_round(
     touching: bool = True,
 ) -> Faults:
     """One risk and one cut of each client, also against all that ``evidence`` holds of it."""
-    points = np.array([point, evidence.standing.model])
-    found = kernels.judge_round(
-        points,
-        rules.others(points),
-        evidence.standing.risks,
-        NORM_CODES[federation.norm],
-        federation.n_features,
-        answers.clients,
-        answers.risks[:, 0],
-        answers.constants,
-        answers.slopes,
-        answers.norm_weights,
-        federation.radii,
-        evidence.constants,
-        evidence.slopes,
-        evidence.norm_weights,
-        rules.touching if touching else rules.below,
+    past = kernels.Past(
+        best_risks=evidence.standing.risks,
+        constants=evidence.constants,
+        slopes=evidence.slopes,
+        norm_weights=evidence.norm_weights,
     )
-    return faults_of(answers.clients, found)
+    points = rules.points(np.array([point, evidence.standing.model]))
+    return faults_of(
+        kernels.judge_round(
+            rules.bounds, federation.radii, points, answers, past, touching=touching
+        )
+    )
 
 
 def judge_proof(federation: Federation, rules: Rules, standing: Standing) -> Faults:
@@ -343,12 +293,6 @@ def judge_proof(federation: Federation, rules: Rules, standing: Standing) -> Fau
     return judge_past(federation, rules, standing.model[None], counted[:, None], known)
 
 
-def faults_of(clients: Indices, found: Array) -> Faults:
-    """In words what the kernels found: rule, value and limit, one row per client."""
-    if not found[:, 0].any():
-        return {}
-    return {
-        client: Fault(*_RULES[int(code)], value, limit)
-        for client, (code, value, limit) in zip(clients.tolist(), found.tolist(), strict=True)
-        if code
-    }
+def faults_of(found: list[kernels.Finding]) -> Faults:
+    """In words what the kernels found."""
+    return {each.client: Fault(*_RULES[each.rule], each.value, each.limit) for each in found}

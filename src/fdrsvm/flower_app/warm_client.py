@@ -206,13 +206,10 @@ def _keep_running(
 
 
 def _load() -> None:
-    """All that a client process needs, code compiled for this machine included."""
+    """Import all that a client process needs."""
     import flwr.supernode.cli  # noqa: F401
 
     import fdrsvm.flower_app.client_app  # noqa: F401
-    from fdrsvm.federation.warm_up import warm_up
-
-    warm_up()
 
 
 def check_flower() -> None:

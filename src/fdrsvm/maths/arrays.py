@@ -20,6 +20,7 @@ Array: TypeAlias = npt.NDArray[np.float64]
 # Dense, or CSR: the two kinds of X. SciPy ships no types, so this cannot be told apart here.
 Matrix: TypeAlias = Any
 
+_FEW = 10_000  # entries: their temporary costs less than setting NumPy's warnings
 _NUMERIC_KINDS = "biuf"
 _TIME_KINDS = "mM"
 # pandas' own dates and durations derive from these; its periods are told by their name.
@@ -135,6 +136,8 @@ def _as_float(value: Any, argument: str) -> Array:
 
 def _all_finite(values: Array) -> bool:
     """One pass without a temporary in the usual case; a sum may overflow where no entry does."""
+    if values.size <= _FEW:
+        return bool(np.isfinite(values).all())
     with np.errstate(over="ignore", invalid="ignore"):
         return bool(np.isfinite(values.sum()) or np.isfinite(values).all())
 

@@ -7,7 +7,7 @@ from typing import Literal, get_args
 import numpy as np
 
 from fdrsvm.maths.arrays import Array
-from fdrsvm.maths.compiled import compiled
+from fdrsvm.native import norms
 
 Norm = Literal["l1", "l2", "linf"]
 NORMS: tuple[Norm, ...] = get_args(Norm)
@@ -25,26 +25,9 @@ def norm_rows(d: Array, norm: Norm) -> Array:
     return result
 
 
-@compiled
-def dual_norm_of(w: Array, norm: int) -> float:
-    """Dual of the transport norm with code ``norm``; squares neither overflow nor vanish."""
-    largest, total = 0.0, 0.0
-    for p in range(w.size):
-        largest = max(largest, abs(w[p]))
-        total += abs(w[p])
-    if norm == LINF:
-        return total
-    if norm == L1 or largest == 0.0:
-        return largest
-    squares = 0.0
-    for p in range(w.size):
-        squares += (w[p] / largest) ** 2
-    return float(largest * np.sqrt(squares))
-
-
 def dual_norm(w: Array, norm: Norm) -> float:
     """Dual of the transport ``norm`` of ``w``: max |w| (l1), ||w||_2 (l2), sum |w| (linf)."""
-    return dual_norm_of(w, NORM_CODES[norm])
+    return norms.dual_norm(np.ascontiguousarray(w, dtype=np.float64), NORM_CODES[norm])
 
 
 def dual_norm_subgradient(w: Array, norm: Norm) -> Array:

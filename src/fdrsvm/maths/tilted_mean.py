@@ -14,6 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from fdrsvm.maths.arrays import Array
+from fdrsvm.maths.sums import dot
 
 
 class TiltedMean(NamedTuple):
@@ -39,9 +40,9 @@ def tilted_mean(x: Array, mass: Array, temperature: float) -> TiltedMean:
     top = float(x[mass > 0.0].max())
     # Never above 0 where it counts, so no exponential overflows.
     tilt = np.minimum(x - top, 0.0) / temperature
-    total = float(mass @ np.exp(tilt))
+    total = dot(mass, np.exp(tilt))
     # Near 1 the sum has lost what a high temperature leaves of x; far from 1 expm1 would.
-    log_total = float(np.log1p(mass @ np.expm1(tilt)) if total > 0.5 else np.log(total))
+    log_total = float(np.log1p(dot(mass, np.expm1(tilt))) if total > 0.5 else np.log(total))
     tilt -= log_total
     shares = mass * np.exp(tilt)
-    return TiltedMean(top + temperature * log_total, shares, temperature * float(shares @ tilt))
+    return TiltedMean(top + temperature * log_total, shares, temperature * dot(shares, tilt))

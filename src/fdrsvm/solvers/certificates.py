@@ -1,5 +1,7 @@
 """Duality gaps, computed from scratch: nothing here trusts, or shares code with, a solver.
 
+The numbers come from native/client/grading.cpp:
+
 Primal   P(w, b) = min over lam >= ||w||_* of the worst-case risk, one-dimensional, solved exactly,
          + (rho/2) ||w - c||^2 + tau ||w||^2 + (rho/2) (b - c_b)^2
 Dual     [gap-dual]: masses a_n (label kept) and f_n (flipped), any numbers, made feasible by
@@ -12,11 +14,9 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-import numpy as np
-
 from fdrsvm.ambiguity.cuts import Cut, intercept_slope
 from fdrsvm.maths.arrays import Array
-from fdrsvm.solvers._kernels.grading import grade
+from fdrsvm.native import client as kernels
 from fdrsvm.solvers.problem import LocalProblem
 
 
@@ -43,18 +43,16 @@ def certify(
     flipped: Array,
 ) -> Certificate:
     """Grades a point; ``w`` (an intercept last) and ``centre`` are in the problem's unit."""
-    objective, lam, bound, constant, tension, norm_weight = grade(
-        problem.grounds, centre, centre_intercept, w, kept, flipped
+    return certificate_of(
+        problem, kernels.grade(problem.kernel, centre, centre_intercept, w, kept, flipped)
     )
-    gap = objective - bound
-    scale = problem.feature_scale
-    slope = -tension
-    slope[: problem.n_features] *= scale
+
+
+def certificate_of(problem: LocalProblem, grade: kernels.Certificate) -> Certificate:
+    """What the kernel found, as others read it."""
+    slope = grade.slope
     if problem.fit_intercept:
         slope[-1] = intercept_slope(float(slope[-1]))
     return Certificate(
-        objective,
-        lam / scale,
-        gap if gap == gap else np.inf,
-        Cut(constant, slope, norm_weight * scale),
+        grade.objective, grade.multiplier, grade.gap, Cut(grade.constant, slope, grade.norm_weight)
     )

@@ -97,6 +97,7 @@ def check_warm_start(warm_start: WarmStart, problem: LocalProblem) -> None:
         and kept.shape == flipped.shape == (problem.n_samples,)
         and pull.shape == (problem.n_features,)
         and w.dtype == kept.dtype == flipped.dtype == pull.dtype == np.float64
+        and all(array.flags.c_contiguous for array in (w, kept, flipped, pull))
     )
     if not fits:
         shapes = ", ".join(str(array.shape) for array in (w, kept, flipped, pull))

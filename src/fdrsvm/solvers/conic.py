@@ -14,9 +14,8 @@ from scipy import sparse
 
 from fdrsvm.maths.arrays import Array
 from fdrsvm.maths.norms import L1, L2, LINF
-from fdrsvm.solvers._kernels.lagrangian import Point, Terms
-from fdrsvm.solvers._kernels.rows import transposed_times
 from fdrsvm.solvers.problem import LocalProblem
+from fdrsvm.solvers.solution import WarmStart
 
 _MAX_ENTRIES = 1_000_000
 _MAX_SIZE = 25_000  # samples plus features
@@ -25,20 +24,22 @@ _TOL = 1e-12
 
 def is_within_reach(problem: LocalProblem) -> bool:
     """Whether a general solver can be expected to finish soon."""
-    rows = problem.terms.rows
     small = problem.n_samples + problem.n_features <= _MAX_SIZE
-    return small and rows.dense.size + rows.data.size <= _MAX_ENTRIES
+    dense_entries = problem.n_samples * problem.width
+    entries = dense_entries if problem.csr is None else problem.csr[0].size
+    return small and bool(entries <= _MAX_ENTRIES)
 
 
-def conic_point(problem: LocalProblem, linear: Array) -> Point | None:
+def conic_point(problem: LocalProblem, centre: Array, centre_intercept: float) -> WarmStart | None:
     """Clarabel's primal and dual point, or None if it found no finite one."""
-    terms, N, Q = problem.terms, problem.n_samples, problem.width
-    A, b, cones = _constraints(terms, N, Q)
+    terms, N, Q = problem.kernel, problem.n_samples, problem.width
+    A, b, cones = _constraints(problem, N, Q)
+    linear, curvature = _quadratic(problem, centre, centre_intercept)
     size = A.shape[1]
     cost = np.zeros(size)
-    cost[:Q], cost[Q], cost[Q + 1 : Q + 1 + N] = -linear, terms.epsilon, terms.mass
+    cost[:Q], cost[Q], cost[Q + 1 : Q + 1 + N] = -linear, terms.epsilon, terms.mass()
     diagonal = np.zeros(size)
-    diagonal[:Q] = terms.curvature
+    diagonal[:Q] = curvature
     settings = clarabel.DefaultSettings()
     settings.verbose = False
     settings.max_threads = 1
@@ -49,19 +50,31 @@ def conic_point(problem: LocalProblem, linear: Array) -> Point | None:
     if not (np.isfinite(x).all() and np.isfinite(z).all()):
         return None
     kept = z[N : 2 * N].copy()
-    flipped = z[2 * N : 3 * N].copy() if terms.flips else np.zeros(N)
+    flips = np.isfinite(terms.kappa)
+    flipped = z[2 * N : 3 * N].copy() if flips else np.zeros(N)
     w = x[:Q].copy()
-    pull = np.empty(Q)
-    transposed_times(terms.rows, kept - flipped, pull)
-    pull = (pull + linear - terms.curvature * w)[: terms.n_normed]
-    sigma = terms.epsilon - terms.kappa * float(flipped.sum())
-    return Point(w, kept, flipped, pull, np.array([x[Q], sigma]))
+    pull = (terms.pull_of(kept - flipped) + linear - curvature * w)[: problem.n_features].copy()
+    sigma = terms.epsilon - (terms.kappa * float(flipped.sum()) if flips else 0.0)
+    return WarmStart(w, float(x[Q]), kept, flipped, pull, sigma)
 
 
-def _constraints(terms: Terms, N: int, Q: int) -> tuple[Any, Array, list[Any]]:
+def _quadratic(
+    problem: LocalProblem, centre: Array, centre_intercept: float
+) -> tuple[Array, Array]:
+    """Linear term in (w, b) of (rho/2) ||w - c||^2 + (rho/2) (b - c_b)^2, and all curvatures."""
+    terms, P = problem.kernel, problem.n_features
+    linear = np.full(problem.width, terms.intercept_rho * centre_intercept)
+    linear[:P] = terms.rho * centre * problem.feature_scale
+    curvature = np.full(problem.width, terms.intercept_rho)
+    curvature[:P] = terms.rho + 2.0 * terms.tau
+    return linear, curvature
+
+
+def _constraints(problem: LocalProblem, N: int, Q: int) -> tuple[Any, Array, list[Any]]:
     """(A, b, cones) of A x + slack = b: losses, kept and flipped pieces, then the norm."""
-    P, rows = terms.n_normed, terms.rows
-    Z = sparse.csr_array(rows.dense) if rows.dense.size else sparse.csr_array(rows[1:], (N, Q))
+    terms, P = problem.kernel, problem.n_features
+    csr = problem.csr
+    Z = sparse.csr_array(terms.dense_rows()) if csr is None else sparse.csr_array(csr[:3], (N, Q))
     n_bounds = P if terms.norm == LINF else 0
     widths = {"w": Q, "lam": 1, "s": N, "t": n_bounds}
 
@@ -72,7 +85,7 @@ def _constraints(terms: Terms, N: int, Q: int) -> tuple[Any, Array, list[Any]]:
     eye, one_each, W = sparse.eye_array(N), sparse.eye_array(P), sparse.eye_array(P, Q)
     A = [block(N, s=-eye), block(N, w=-Z, s=-eye)]
     b = [np.zeros(N), -np.ones(N)]
-    if terms.flips:
+    if np.isfinite(terms.kappa):
         A.append(block(N, w=Z, lam=np.full((N, 1), -terms.kappa), s=-eye))
         b.append(-np.ones(N))
     if terms.norm == LINF:

@@ -11,12 +11,14 @@ the norm does not see.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
 
 from fdrsvm.maths.arrays import Array
-from fdrsvm.maths.norms import Norm, dual_norm
+from fdrsvm.maths.norms import NORM_CODES, Norm
+from fdrsvm.native import master as kernels
 
 
 @dataclass(frozen=True)
@@ -65,25 +67,35 @@ class CutModel:
     @property
     def floor(self) -> float:
         """E = sum_g alpha_g floor_g: the model is at least E ||w||_*."""
-        return float(self.alphas @ self.floors)
+        return self.kernel.floor()
 
-    @property
-    def starts(self) -> npt.NDArray[np.int64]:
-        """Client g's cuts are ``starts[g]`` up to ``starts[g + 1]``."""
-        return np.searchsorted(self.owners, np.arange(self.n_clients + 1))
+    @cached_property
+    def kernel(self) -> kernels.Cuts:
+        """The model as compiled code reads it."""
+        return kernels.Cuts(
+            constants=clean(self.constants),
+            slopes=clean(self.slopes),
+            norm_weights=clean(self.norm_weights),
+            owners=np.ascontiguousarray(self.owners, dtype=np.int64),
+            alphas=clean(self.alphas),
+            floors=clean(self.floors),
+            n_normed=self.n_normed,
+            norm=NORM_CODES[self.norm],
+        )
 
     def cut_values(self, w: Array) -> Array:
         """Right-hand sides of all cuts at ``w``."""
-        size = dual_norm(w[: self.n_normed], self.norm)
-        values: Array = self.constants + self.slopes @ w + self.norm_weights * size
-        return values
+        return self.kernel.cut_values(clean(w))
 
     def client_values(self, w: Array) -> Array:
         """Largest right-hand side at ``w`` of each client."""
-        values = self.floors * dual_norm(w[: self.n_normed], self.norm)
-        np.maximum.at(values, self.owners, self.cut_values(w))
-        return values
+        return self.kernel.client_values(clean(w))
 
     def value(self, w: Array) -> float:
         """M(w)."""
-        return float(self.alphas @ self.client_values(w))
+        return self.kernel.value(clean(w))
+
+
+def clean(values: Array) -> Array:
+    """As compiled code takes arrays: C-ordered float64, a copy only if they are not."""
+    return np.ascontiguousarray(values, dtype=np.float64)

@@ -6,7 +6,7 @@ only a guess at the answer and its multipliers, graded like any other.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import clarabel
 import numpy as np
@@ -14,13 +14,21 @@ from scipy import sparse
 
 from fdrsvm.maths.arrays import Array
 from fdrsvm.maths.norms import L1, L2, LINF
-from fdrsvm.solvers._kernels.master_rows import Master
+from fdrsvm.native import master as kernels
 
 _TOL = 1e-12
 
 
-def conic_master(master: Master) -> tuple[Array, Array] | None:
-    """Clarabel's w and its multipliers of the cuts and the level, or None if not finite."""
+class ConicAnswer(NamedTuple):
+    """A guess at the scaled problem's answer."""
+
+    w: Array
+    cut_multipliers: Array
+    level_price: float
+
+
+def conic_master(master: kernels.Problem) -> ConicAnswer | None:
+    """Clarabel's answer, or None if not finite."""
     Q, K, G = master.centre.size, master.constants.size, master.alphas.size
     A, b, cones = _constraints(master)
     cost, diagonal = np.zeros(A.shape[1]), np.zeros(A.shape[1])
@@ -37,10 +45,10 @@ def conic_master(master: Master) -> tuple[Array, Array] | None:
     x, z = np.array(answer.x), np.array(answer.z)
     if not (np.isfinite(x).all() and np.isfinite(z).all()):
         return None
-    return x[:Q].copy(), z[: K + 1].copy()
+    return ConicAnswer(x[:Q].copy(), z[:K].copy(), float(z[K]))
 
 
-def _constraints(master: Master) -> tuple[Any, Array, list[Any]]:
+def _constraints(master: kernels.Problem) -> tuple[Any, Array, list[Any]]:
     """(A, b, cones) of A x + slack = b: cuts, the level (idle unless asked for), the norm."""
     K, G, P = master.constants.size, master.alphas.size, master.n_normed
     n = master.centre.size + 1

@@ -20,9 +20,13 @@ import numpy as np
 from scipy import sparse
 
 from fdrsvm.maths.arrays import Array
-from fdrsvm.maths.norms import Norm, norm_rows
+from fdrsvm.maths.norms import L1, L2, LINF, Norm
+from fdrsvm.maths.sums import dot, times, weighted_sum
+from fdrsvm.native import norms
 
 _TOL = 1e-9
+# The norm whose dual is the transport norm itself.
+_DUAL_OF_DUAL: dict[Norm, int] = {"l1": LINF, "l2": L2, "linf": L1}
 
 
 class RidgeCut(NamedTuple):
@@ -43,10 +47,10 @@ def ridge_bound(
     cut: RidgeCut, n_features: int, penalty: float, norm: Norm, reach: float
 ) -> RidgeBound:
     """What a cut without slope in the intercept proves."""
-    slope = cut.slope[:n_features]
+    slope = np.ascontiguousarray(cut.slope[:n_features])
     if penalty > 0.0:
-        return RidgeBound(cut.constant - float(slope @ slope) / (4.0 * penalty), math.inf)
-    return RidgeBound(cut.constant - reach * float(norm_rows(slope[None], norm)[0]), reach)
+        return RidgeBound(cut.constant - dot(slope, slope) / (4.0 * penalty), math.inf)
+    return RidgeBound(cut.constant - reach * norms.dual_norm(slope, _DUAL_OF_DUAL[norm]), reach)
 
 
 def search_curvature(penalty: float, reach: float) -> float:
@@ -57,8 +61,8 @@ def search_curvature(penalty: float, reach: float) -> float:
 def blend(best: RidgeCut, new: RidgeCut, curvature: float) -> RidgeCut:
     """The best mixture of two cuts without slope in the intercept."""
     change = new.slope - best.slope
-    size = float(change @ change)
-    gain = 2.0 * curvature * (new.constant - best.constant) - float(best.slope @ change)
+    size = dot(change, change)
+    gain = 2.0 * curvature * (new.constant - best.constant) - dot(best.slope, change)
     if gain <= 0.0:
         return best
     share = min(gain / size, 1.0) if size > 0.0 else 1.0
@@ -94,10 +98,10 @@ def best_mixture(
     if not np.isfinite(shares).all():
         return None
     shares = np.maximum(shares, 0.0)
-    shares /= max(1.0, float(shares.sum()))
+    shares /= max(1.0, dot(shares, np.ones_like(shares)))
     if tilts is not None:
         shares = _levelled(shares, tilts)
-    cut = RidgeCut(float(shares @ constants), shares @ slopes)
+    cut = RidgeCut(dot(shares, constants), weighted_sum(shares, slopes))
     if has_intercept:
         cut.slope[-1] = 0.0  # but for rounding it is
     return _scaled(cut, curvature)
@@ -107,7 +111,7 @@ def _solve(constants: Array, columns: Array, tilts: Array | None) -> Array:
     """The pi >= 0, sum pi <= 1, tilts.pi = 0 with the largest c.pi - ||columns' pi||^2, nearly."""
     n_cuts, n_features = columns.shape
     if n_features > n_cuts:  # the same lengths in fewer dimensions
-        columns = np.asarray(np.linalg.qr(columns.T, mode="r")).T
+        columns = _same_lengths(columns)
     width = columns.shape[1]
     blocks: list[Any] = [[columns.T, -sparse.eye_array(width)]]
     if tilts is not None:
@@ -129,10 +133,26 @@ def _solve(constants: Array, columns: Array, tilts: Array | None) -> Array:
     return np.array(answer.x)[:n_cuts]
 
 
+def _same_lengths(rows: Array) -> Array:
+    """Rows of as many entries as there are rows, whose mixtures have the lengths of those given.
+
+    The transposed triangle of Gram and Schmidt's method, modified: one row after another is made
+    orthogonal to all before it. Written out, since the last bits of a library's differ between
+    processors.
+    """
+    left, short = np.array(rows, order="C"), np.zeros((len(rows), len(rows)))
+    for k in range(len(rows)):
+        inner = times(left[k:], left[k])
+        if inner[0] > 0.0:
+            short[k:, k] = inner / math.sqrt(inner[0])
+            left[k + 1 :] -= (inner[1:] / inner[0])[:, None] * left[k]
+    return short
+
+
 def _levelled(shares: Array, tilts: Array) -> Array:
     """With the heavier side scaled down, so that the slope in the intercept is 0."""
-    up = float(shares @ np.maximum(tilts, 0.0))
-    down = float(shares @ np.maximum(-tilts, 0.0))
+    up = dot(shares, np.maximum(tilts, 0.0))
+    down = dot(shares, np.maximum(-tilts, 0.0))
     if up > down:
         return np.where(tilts > 0.0, shares * (down / up), shares)
     return np.where(tilts < 0.0, shares * (up / down), shares) if down > 0.0 else shares
@@ -140,7 +160,7 @@ def _levelled(shares: Array, tilts: Array) -> Array:
 
 def _scaled(cut: RidgeCut, curvature: float) -> RidgeCut:
     """Mixed with the cut 0: the loss is not negative."""
-    size = float(cut.slope @ cut.slope)
+    size = dot(cut.slope, cut.slope)
     share = 2.0 * curvature * cut.constant / size if size > 0.0 else 1.0
     share = min(max(share, 0.0), 1.0)
     return RidgeCut(share * cut.constant, share * cut.slope)

@@ -17,6 +17,7 @@ from fdrsvm.errors import CorruptDataError, InvalidInputError
 from fdrsvm.estimators.linear_model import LinearModel
 from fdrsvm.estimators.scaling import FederatedMinMaxScaler, FederatedStandardScaler
 from fdrsvm.maths.arrays import Array, check_choice
+from fdrsvm.maths.sums import times
 from fdrsvm.workflow.rows import Rows
 
 Method = Literal["none", "minmax", "limits", "standard"]
@@ -53,11 +54,11 @@ class Scaling:
     def fold(self, model: LinearModel) -> LinearModel:
         """The model of readings that answers as ``model`` does on scaled features."""
         coef = model.coef / self.scale
-        return _with_weights(model, coef, model.intercept - coef @ self.offset)
+        return _with_weights(model, coef, model.intercept - times(coef, self.offset))
 
     def unfold(self, model: LinearModel) -> LinearModel:
         """The model of scaled features; the inverse of ``fold``, up to rounding."""
-        intercept = model.intercept + model.coef @ self.offset
+        intercept = model.intercept + times(model.coef, self.offset)
         return _with_weights(model, model.coef * self.scale, intercept)
 
     def to_record(self) -> dict[str, Any]:

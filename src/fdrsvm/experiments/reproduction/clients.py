@@ -5,26 +5,26 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import NamedTuple
+from typing import TypeAlias
 
 import numpy as np
+import numpy.typing as npt
 
-from fdrsvm.experiments.reproduction._kernels.baselines import Counts
-from fdrsvm.federated._kernels.local_steps import Batches
-from fdrsvm.federated.algorithms._batches import batch_size, epoch_order, step_batches
+from fdrsvm.federated.algorithms._batches import (
+    Batches,
+    batch_size,
+    epoch_order,
+    step_batches,
+)
 from fdrsvm.maths.arrays import Array
+from fdrsvm.native import steps
+
+Counts: TypeAlias = npt.NDArray[np.int64]
+Draws: TypeAlias = steps.Draws  # all batches of all rounds
 
 N_ROUNDS = 220  # the largest T of the paper
 N_LOCAL = 5  # epochs of FedAvg, steps of FedDRO, in a round
 BATCH_FRACTION = 0.2
-
-
-class Draws(NamedTuple):
-    """All batches of all rounds; see _kernels/baselines.py."""
-
-    batches: Batches
-    drawn: Counts
-    sizes: Counts
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,6 +60,11 @@ class Clients:
         ends = zip(self.first[:-1], self.first[1:], strict=True)
         return [(self.X[a:b], self.y[a:b]) for a, b in ends]
 
+    @cached_property
+    def compiled(self) -> steps.Clients:
+        """As the compiled runs read them."""
+        return steps.Clients(self.X, self.y, self.first)
+
     def radii(self, beta: float) -> Array:
         """epsilon_g = 1/(beta N_g)."""
         return 1.0 / (beta * self.counts)
@@ -92,9 +97,11 @@ class Clients:
         sizes = [batch_size(int(n), BATCH_FRACTION) for n in np.diff(self.first)]
         ends = np.cumsum([0, *(part.size for part in draws)])
         return Draws(
-            np.concatenate([part.ravel() for part in draws]),
-            ends.astype(np.int64),
-            np.array(sizes, dtype=np.int64),
+            batches=np.concatenate([part.ravel() for part in draws]),
+            drawn=ends.astype(np.int64),
+            sizes=np.array(sizes, dtype=np.int64),
+            n_rounds=N_ROUNDS,
+            n_local=N_LOCAL,
         )
 
 

@@ -7,7 +7,7 @@ Run      at most 220 rounds, stopped at the smallest target; ADMM-SC has the sma
 Reached  in the first round whose certified relative gap is within the target, or in the last one
          if the newest model's evaluation after it brings the gap there
 Seconds  CPU time of server and clients, one after the other, up to that round; of all rounds where
-         the target was not reached. Compiling and loading are off the clock.
+         the target was not reached. Loading is off the clock.
 
 Known unfairness: ADMM, ADMM-SC and SM run with every parameter of a grid, and the best is picked
 afterwards by the gap itself, from the rows. Nobody can do that in practice. The bundle has no
@@ -306,7 +306,7 @@ def _make_clients(parts: Sequence[Part], norm: str) -> list[ClientProblem]:
 
 @cache
 def _warm_up(norm: str) -> None:
-    """Compiles, or loads what was compiled before: once a process."""
+    """Imports what is imported late, off the clock: once per process."""
     rng = np.random.default_rng(0)
     parts = [(rng.random((12, 3)), np.tile([-1.0, 1.0], 6)) for _ in range(2)]
     for candidates in METHODS.values():

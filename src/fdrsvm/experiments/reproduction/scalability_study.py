@@ -15,7 +15,7 @@ Peak       the largest share of the test rows classified correctly, over all rou
            parameters, and take the one whose mean share over repetitions, to three digits, is
            best.)
 Seconds    CPU time of server and clients, one after the other, up to that round, certificates and
-           checks of messages included. Preparing clients' solvers is; making the data, compiling,
+           checks of messages included. Preparing clients' solvers is; making the data, importing,
            and evaluating on the test set are not.
 
 The peak is a maximum over a noisy curve: a late round that gets one more test row right moves it.
@@ -226,7 +226,7 @@ def _peak(run: TimedRun, data: ScalabilityData, normalised: bool) -> dict[str, A
 
 @cache
 def _warm_up(name: str) -> None:
-    """Compiles, or loads what was compiled before: once a process."""
+    """Imports what is imported late, off the clock: once per process."""
     data = make_scalability(40, 2, 3, n_test=0, random_state=0)
     for contestant in contestants(protocol(name)).values():
         train(data, contestant, 10)

@@ -22,7 +22,7 @@ Task: TypeAlias = tuple[str, ...]
 Rows: TypeAlias = list[dict[str, Any]]
 Report: TypeAlias = Callable[[str], None]
 
-_THREAD_VARIABLES = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMBA_NUM_THREADS")
+_THREAD_VARIABLES = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS")
 
 
 class Study(Protocol):

@@ -15,16 +15,11 @@ import numpy as np
 
 from fdrsvm.ambiguity.worst_case import RiskOracle, WorstCase
 from fdrsvm.errors import ConvergenceWarning
-from fdrsvm.experiments.reproduction._kernels.baselines import (
-    feddro_published_run,
-    feddro_run,
-    fedprox_run,
-    fedsgd_run,
-)
-from fdrsvm.experiments.reproduction.clients import N_LOCAL, N_ROUNDS, Clients
+from fdrsvm.experiments.reproduction.clients import N_ROUNDS, Clients
 from fdrsvm.federated import Bundle, InProcess, make_client, run_rounds
 from fdrsvm.federated.algorithms.subgradient import StepDecay
 from fdrsvm.maths.arrays import Array
+from fdrsvm.native import steps
 from fdrsvm.solvers import prepare_client, solve_central
 from fdrsvm.solvers.solution import WarmStart
 
@@ -97,57 +92,28 @@ def subgradient(
 
 def fedsgd(clients: Clients, epsilons: Array, learning_rate: float) -> Array:
     """[fedsgd]."""
-    return fedsgd_run(clients.X, clients.y, clients.first, epsilons, learning_rate, N_ROUNDS)
+    return steps.fedsgd_run(clients.compiled, epsilons, learning_rate, N_ROUNDS)
 
 
 def fedprox(clients: Clients, epsilons: Array, learning_rate: float, prox_weight: float) -> Array:
     """[fedprox]; [fedavg] at ``prox_weight`` 0."""
-    return fedprox_run(
-        clients.X,
-        clients.y,
-        clients.first,
-        epsilons,
-        learning_rate,
-        prox_weight,
-        N_ROUNDS,
-        N_LOCAL,
-        *clients.epochs,
-    )
+    return steps.fedprox_run(clients.compiled, clients.epochs, epsilons, learning_rate, prox_weight)
 
 
 def feddro(
     clients: Clients, epsilons: Array, learning_rate: float, temperature: float, momentum: float
 ) -> Array:
     """[feddro]."""
-    return feddro_run(
-        clients.X,
-        clients.y,
-        clients.first,
-        epsilons,
-        learning_rate,
-        temperature,
-        momentum,
-        N_ROUNDS,
-        N_LOCAL,
-        *clients.steps,
-    )
+    run = steps.TiltedRun(learning_rate=learning_rate, temperature=temperature, momentum=momentum)
+    return steps.feddro_run(clients.compiled, clients.steps, epsilons, run)
 
 
 def feddro_published(
     clients: Clients, learning_rate: float, temperature: float, momentum: float
 ) -> Array:
     """[feddro-published]; here a round is one of the authors', E steps."""
-    return feddro_published_run(
-        clients.X,
-        clients.y,
-        clients.first,
-        learning_rate,
-        temperature,
-        momentum,
-        N_ROUNDS,
-        N_LOCAL,
-        *clients.steps,
-    )
+    run = steps.TiltedRun(learning_rate=learning_rate, temperature=temperature, momentum=momentum)
+    return steps.feddro_published_run(clients.compiled, clients.steps, run)
 
 
 def central(clients: Clients, epsilon: float, kappa: float) -> Array:

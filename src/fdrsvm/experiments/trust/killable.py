@@ -1,4 +1,4 @@
-"""A process that trains and can be killed: all is imported and compiled once, then forked.
+"""A process that trains and can be killed: all is imported once, then forked.
 
 The server reads a JSON object a line from standard input, forks a child that trains with a
 checkpoint a round, kills it with SIGKILL if so asked, and answers with a line.

@@ -116,7 +116,7 @@ def measure(quick: bool = False) -> ScreeningCost:
 
 def _cost(data: str, method: str, n_runs: int) -> Cost:
     problems, limits = _DATA[data]()
-    _run(problems, limits, method)  # compiles
+    _run(problems, limits, method)  # imports what is imported late
     found = [_run(problems, limits, method) for _ in range(n_runs)]
     results, times, shares = zip(*found, strict=True)
     result: Result = results[0]

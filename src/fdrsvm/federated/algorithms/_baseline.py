@@ -24,6 +24,7 @@ from fdrsvm.federated.federation import Federation, Replies
 from fdrsvm.federated.messages import Values
 from fdrsvm.federated.screening import Faults, Rules, answers_of, judge_answers
 from fdrsvm.maths.arrays import Array
+from fdrsvm.maths.sums import dot, length, weighted_sum
 from fdrsvm.solvers.ridge_bound import RidgeCut
 
 _LARGEST_SQUARE = 1e200  # of a model: beyond it risks with their penalty overflow
@@ -83,7 +84,7 @@ class Baseline:
         answers = answers_of(replies.values)
         return judge_answers(
             federation,
-            rules if self.has_masses else replace(rules, of_masses=False),
+            rules if self.has_masses else rules.without_masses,
             state.w[None],
             answers,
             penalties=penalties(federation),
@@ -106,7 +107,7 @@ class Baseline:
 
 def first_state(federation: Federation) -> BaselineState:
     """From w = 0."""
-    evidence = no_evidence(federation, float(federation.alphas @ penalties(federation)))
+    evidence = no_evidence(federation, dot(federation.alphas, penalties(federation)))
     return BaselineState(np.zeros(federation.width), 1, np.inf, evidence)
 
 
@@ -116,9 +117,9 @@ def next_state(
     """After a round that led to ``w``, where J is a weighted mean over the clients."""
     risks = replies.rows("risks", np.full((federation.n_clients, 1), np.nan))[:, 0]
     constants, slopes = cuts_of(federation, replies)
-    cut = RidgeCut(float(federation.alphas @ constants), federation.alphas @ slopes)
+    cut = RidgeCut(dot(federation.alphas, constants), weighted_sum(federation.alphas, slopes))
     evidence = observe(federation, state.evidence, state.w, federation.objective(risks), risks, cut)
-    return BaselineState(w, state.t + 1, float(np.linalg.norm(w - state.w)), evidence)
+    return BaselineState(w, state.t + 1, length(w - state.w), evidence)
 
 
 def model_and_round(state: BaselineState) -> Values:
@@ -158,5 +159,4 @@ def mean_vector(
         return state.w
     vectors = replies.rows("vector", np.zeros((federation.n_clients, federation.width)))
     mean = trimmed_mean(vectors, weights, trim)
-    with np.errstate(over="ignore"):
-        return mean if mean @ mean < _LARGEST_SQUARE else state.w
+    return mean if dot(mean, mean) < _LARGEST_SQUARE else state.w

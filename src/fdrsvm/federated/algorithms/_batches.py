@@ -9,10 +9,15 @@ import math
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
+from scipy import sparse
 
 from fdrsvm.errors import InvalidInputError
-from fdrsvm.federated._kernels.local_steps import Batches
+from fdrsvm.federated.problem import ClientProblem
 from fdrsvm.maths.arrays import check_positive
+from fdrsvm.native import steps
+
+Batches = npt.NDArray[np.int64]
 
 _ROUNDING = 1e-9  # 0.29 * 100 is 28.999999999999996
 
@@ -31,7 +36,7 @@ def batch_size(n_samples: int, fraction: float) -> int:
 def epoch_order(
     rng: np.random.Generator, n_epochs: int, n_samples: int, fraction: float
 ) -> Batches:
-    """One row an epoch: batches one after the other, without replacement.
+    """One row per epoch: batches one after the other, without replacement.
 
     There are floor(1 / fraction) batches; the few samples left over wait for the next epoch.
     """
@@ -43,7 +48,7 @@ def epoch_order(
 def step_batches(
     rng: np.random.Generator, n_steps: int, n_samples: int, fraction: float
 ) -> Batches:
-    """One row a step: a batch without replacement, drawn anew from all samples each time."""
+    """One row per step: a batch without replacement, each time drawn from all samples."""
     size = batch_size(n_samples, fraction)
     return np.ascontiguousarray(_shuffles(rng, n_steps, n_samples)[:, :size])
 
@@ -52,6 +57,17 @@ def _shuffles(rng: np.random.Generator, n_rows: int, n_samples: int) -> Batches:
     rows = np.empty((n_rows, n_samples), dtype=np.int64)
     rows[:] = np.arange(n_samples)
     return rng.permuted(rows, axis=1, out=rows)
+
+
+def samples_of(problem: ClientProblem) -> steps.Samples:
+    """The client's rows, dense or CSR, as the steps read them."""
+    data = problem.exact
+    if not sparse.issparse(data.X):
+        return steps.Samples.dense(data.X, data.y, data.mass)
+    indices, indptr = (
+        part.astype(np.int32, copy=False) for part in (data.X.indices, data.X.indptr)
+    )
+    return steps.Samples.sparse((data.X.data, indices, indptr), data.X.shape[1], data.y, data.mass)
 
 
 def check_fraction(value: Any, argument: str) -> None:

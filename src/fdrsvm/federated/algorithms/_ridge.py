@@ -11,16 +11,13 @@ the mean. Constant and slope are sums of their own, never differences of large n
 from __future__ import annotations
 
 import numpy as np
-from scipy import sparse
 
 from fdrsvm.ambiguity.cuts import Cut
 from fdrsvm.errors import UnsupportedError
 from fdrsvm.federated.problem import ClientProblem, stack_cuts
-from fdrsvm.maths.arrays import Array, Matrix
+from fdrsvm.maths.arrays import Array
+from fdrsvm.maths.sums import dot, times, weighted_sum
 from fdrsvm.maths.tilted_mean import tilted_mean
-from fdrsvm.solvers._kernels.rows import Rows
-
-_NO_VALUES, _NO_INDICES = np.empty(0), np.empty(0, dtype=np.int32)
 
 
 def ridge_answer(
@@ -33,24 +30,16 @@ def ridge_answer(
         )
     w, intercept = problem.split(model)
     X, y, mass = problem.exact.X, problem.exact.y, problem.exact.mass
-    losses = np.maximum(1.0 - y * (X @ w + intercept), 0.0)
+    losses = np.maximum(1.0 - y * (times(X, w) + intercept), 0.0)
     if temperature is None:
-        value, shares, price = float(mass @ losses), mass, 0.0
+        value, shares, price = dot(mass, losses), mass, 0.0
     else:
         value, shares, price = tilted_mean(losses, mass, temperature)
     active = np.where(losses > 0.0, shares, 0.0)
     signed = -active * y
-    slope = signed @ X
+    slope = weighted_sum(signed, X)
     if problem.profile.fit_intercept:
         slope = np.append(slope, signed.sum())
     cut = Cut(float(active.sum()) - price, slope, 0.0)
-    risk = value + penalty * float(w @ w)
+    risk = value + penalty * dot(w, w)
     return {"risks": np.array([risk]), **stack_cuts([cut], problem.width)}
-
-
-def rows_of(X: Matrix) -> Rows:
-    """X as the compiled loops read it, dense or CSR."""
-    if sparse.issparse(X):
-        indices, indptr = (part.astype(np.int32, copy=False) for part in (X.indices, X.indptr))
-        return Rows(np.empty((0, X.shape[1])), X.data, indices, indptr)
-    return Rows(X, _NO_VALUES, _NO_INDICES, _NO_INDICES)

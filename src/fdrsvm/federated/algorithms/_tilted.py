@@ -3,6 +3,9 @@
 With h_g = lam log M_g, the loss in J is the tilted mean of the h_g under alpha. So for any
 distribution q over the clients it is at least sum_g q_g h_g - lam KL(q || alpha), and the clients'
 cuts of their h_g make one of J's loss.
+
+exp and log may differ in their last bits between C libraries and processors, and so may FedDRO's
+models, objectives and bounds: [same-bits] does not hold for it.
 """
 
 from __future__ import annotations
@@ -24,6 +27,7 @@ from fdrsvm.federated.algorithms._ridge_evidence import RidgeEvidence, observe
 from fdrsvm.federated.federation import Federation, Replies
 from fdrsvm.federated.screening import Faults, Rules
 from fdrsvm.maths.arrays import Array, check_count, check_positive
+from fdrsvm.maths.sums import dot, weighted_sum
 from fdrsvm.maths.tilted_mean import tilted_mean
 from fdrsvm.solvers.ridge_bound import RidgeCut
 
@@ -78,12 +82,14 @@ def observe_tilted(
 ) -> RidgeEvidence:
     """After clients gave J_g, h_g plus their ``penalties`` times ||w||^2, and the cut of h_g."""
     w = model[: federation.n_features]
-    square = float(w @ w)
+    square = dot(w, w)
     risks = replies.rows("risks", np.full((federation.n_clients, 1), np.nan))[:, 0]
     losses = np.where(replies.present, risks - penalties * square, 0.0)
     tilted = tilted_mean(losses, federation.alphas, temperature)
     constants, slopes = cuts_of(federation, replies)
-    cut = RidgeCut(float(tilted.shares @ constants) - tilted.price, tilted.shares @ slopes)
+    cut = RidgeCut(
+        dot(tilted.shares, constants) - tilted.price, weighted_sum(tilted.shares, slopes)
+    )
     is_known = bool(replies.present[federation.alphas > 0.0].all())
     objective = tilted.value + evidence.penalty * square if is_known else math.nan
     return observe(federation, evidence, model, objective, risks, cut)
@@ -100,4 +106,4 @@ def log_mean(federation: Federation, replies: Replies, name: str) -> float | Non
         return None
     logs = replies.rows(name, np.zeros(federation.n_clients))[counted]
     top = float(logs.max())
-    return top + math.log(float(weights[counted] @ np.exp(logs - top)))
+    return top + math.log(dot(weights[counted], np.exp(logs - top)))

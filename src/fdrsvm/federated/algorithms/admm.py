@@ -30,7 +30,6 @@ import numpy as np
 import numpy.typing as npt
 
 from fdrsvm.errors import ConvergenceWarning, InvalidInputError, UnsupportedError
-from fdrsvm.federated._kernels.rules import judge_solves
 from fdrsvm.federated.aggregation import check_trim, trimmed_mean
 from fdrsvm.federated.algorithms.subgradient import one_cut
 from fdrsvm.federated.certificate import (
@@ -55,6 +54,8 @@ from fdrsvm.federated.screening import (
 )
 from fdrsvm.maths.arrays import Array, check_finite, check_non_negative, check_positive
 from fdrsvm.maths.norms import NORM_CODES
+from fdrsvm.maths.sums import dot, length, weighted_sum
+from fdrsvm.native import screening as kernels
 from fdrsvm.solvers.solution import Status
 
 _IMBALANCE = 10.0  # between the residuals, before rho is changed ...
@@ -187,7 +188,7 @@ class ADMM:
             relaxed = self.relaxation * local + (1.0 - self.relaxation) * w
         answer = {
             "vector": relaxed + mu,
-            "squares": np.array([apart @ apart, local @ local, mu @ mu]),
+            "squares": np.array([dot(apart, apart), dot(local, local), dot(mu, mu)]),
             "risks": np.array([problem.risk_of(w)]),
             **stack_cuts([solution.cut], problem.width),
         }
@@ -219,7 +220,7 @@ class ADMM:
             rhos=rhos,
             duals=self._duals(vectors, rhos, w, rho),
             own=self._own(state, vectors, present),
-            step=float(np.linalg.norm(w - state.w)),
+            step=length(w - state.w),
             rho=rho,
             tau=state.tau,
             residuals=residuals,
@@ -260,26 +261,17 @@ class ADMM:
         faults = judge_round(federation, rules, state.evidence, state.w, answers, touching=False)
         if rules.of_sums:
             return faults
-        asked = (
-            state.w,
-            float(state.rho),
-            float(state.tau),
-            float(self.relaxation),
-            float(self.solver_tol),
-            federation.n_features,
-            NORM_CODES[federation.norm],
+        solve = kernels.Solve(
+            w=state.w,
+            rho=float(state.rho),
+            tau=float(state.tau),
+            relaxation=float(self.relaxation),
+            gap=float(self.solver_tol),
+            n_features=federation.n_features,
+            norm=NORM_CODES[federation.norm],
         )
-        clients = answers.clients
-        found = judge_solves(
-            asked,
-            state.duals[clients],
-            np.array([values["vector"] for values in replies.values.values()]),
-            np.array([values["squares"] for values in replies.values.values()]),
-            state.own[clients],
-            answers.slopes,
-            answers.norm_weights,
-        )
-        return {**faults_of(clients, found), **faults}
+        found = kernels.judge_solves(solve, answers, replies.values, state.duals, state.own)
+        return {**faults_of(found), **faults}
 
     def judge_evaluation(
         self, federation: Federation, state: ADMMState, replies: Replies, rules: Rules
@@ -302,9 +294,9 @@ class ADMM:
         if not (math.isfinite(state.step) and was_there and replies.present[counted].all()):
             return Residuals()
         squares = replies.rows("squares", np.zeros((federation.n_clients, 3)))
-        apart, local, dual = np.sqrt(federation.alphas @ squares).tolist()
+        apart, local, dual = np.sqrt(weighted_sum(federation.alphas, squares)).tolist()
         absolute = math.sqrt(federation.width) * self.residual_tol
-        largest = max(local, float(np.linalg.norm(state.w)))
+        largest = max(local, length(state.w))
         return Residuals(
             primal=apart,
             dual=state.rho * state.step,

@@ -55,6 +55,7 @@ from fdrsvm.federated.screening import (
     judge_past,
 )
 from fdrsvm.maths.arrays import Array, check_choice, check_count, check_finite
+from fdrsvm.maths.sums import dot, length, times, weighted_sum
 from fdrsvm.solvers.cut_model import CutModel
 from fdrsvm.solvers.master import MasterSolution, minimise_model, project_onto_level
 from fdrsvm.solvers.model_bound import ModelBound
@@ -321,8 +322,8 @@ class Bundle:
         if not weights.sum() > 0.0:
             return state
         own = replies.rows("own", np.zeros((federation.n_clients, federation.width)))
-        point = weights @ own / weights.sum()
-        if not np.isfinite(point @ point):  # without limits a lie may be as large as it likes
+        point = weighted_sum(weights, own) / weights.sum()
+        if not np.isfinite(dot(point, point)):  # without limits a lie may be as large as it likes
             point = np.zeros(federation.width)
         return replace(state, points=point[None], centre=point)
 
@@ -370,7 +371,7 @@ class Bundle:
         if self._summed:
             return model.value(point)
         known = ~np.isnan(risks)
-        return float(federation.alphas @ np.where(known, risks, model.client_values(point)))
+        return dot(federation.alphas, np.where(known, risks, model.client_values(point)))
 
     def _next_points(self, federation: Federation, state: BundleState) -> BundleState:
         model = self._model(federation, state.cuts)
@@ -384,7 +385,7 @@ class Bundle:
         if self.pending(state) is not None:
             points.append(state.centre)
         active = self._by_cut(federation, np.maximum(bound.shares, nearest.shares)) > _ACTIVE
-        size = float(state.centre @ state.centre)
+        size = dot(state.centre, state.centre)
         return replace(
             state,
             points=np.array(points),
@@ -421,7 +422,7 @@ class Bundle:
     def _prices(self, federation: Federation, slopes: Array) -> Array:
         if self._summed:
             return np.zeros((federation.n_clients, federation.width))
-        return np.asarray(slopes - federation.alphas @ slopes)
+        return np.asarray(slopes - weighted_sum(federation.alphas, slopes))
 
     def _aged(self, cuts: Cuts, active: npt.NDArray[np.bool_]) -> Cuts:
         """Without the cuts that have not mattered for long, or are too many."""
@@ -442,9 +443,9 @@ class Bundle:
         n_sums = cuts.constants.size // n_clients
         return replace(
             model,
-            constants=alphas @ cuts.constants.reshape(n_clients, n_sums),
-            slopes=np.tensordot(alphas, cuts.slopes.reshape(n_clients, n_sums, -1), 1),
-            norm_weights=alphas @ cuts.norm_weights.reshape(n_clients, n_sums),
+            constants=weighted_sum(alphas, cuts.constants.reshape(n_clients, n_sums)),
+            slopes=weighted_sum(alphas, cuts.slopes.reshape(n_clients, -1)).reshape(n_sums, -1),
+            norm_weights=weighted_sum(alphas, cuts.norm_weights.reshape(n_clients, n_sums)),
             owners=np.zeros(n_sums, dtype=np.int64),
             alphas=np.ones(1),
             floors=np.array([federation.floor]),
@@ -489,7 +490,7 @@ class Bundle:
 
 def _clipped_intercept(problem: ClientProblem, solution: Solution) -> float:
     """Within 1 + max_n |w.x_n|, beyond which no intercept is better: [limits]."""
-    reach = 1.0 + float(np.abs(problem.exact.X @ solution.w).max())
+    reach = 1.0 + float(np.abs(times(problem.exact.X, solution.w)).max())
     return min(max(solution.intercept, -reach), reach)
 
 
@@ -529,11 +530,11 @@ def _towards(centre: Array, goal: Array, share: float) -> Array:
     slopes that are rounding alone lead a projection as far.
     """
     step = goal - centre
-    length, size = float(np.linalg.norm(step)), float(np.linalg.norm(centre))
-    limit = _FARTHEST * max(1.0, size)
-    if length <= limit and share == 1.0:
+    far = length(step)
+    limit = _FARTHEST * max(1.0, length(centre))
+    if far <= limit and share == 1.0:
         return goal
-    return centre + share * step * min(1.0, limit / max(length, limit))
+    return centre + share * step * min(1.0, limit / max(far, limit))
 
 
 def _with_cuts(answer: Values, cuts: list[Cut], width: int) -> dict[str, Array]:

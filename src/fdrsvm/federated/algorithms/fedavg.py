@@ -18,9 +18,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
-import numpy as np
-
-from fdrsvm.federated._kernels.local_steps import local_epochs
 from fdrsvm.federated.aggregation import check_trim
 from fdrsvm.federated.algorithms._baseline import (
     Baseline,
@@ -35,13 +32,15 @@ from fdrsvm.federated.algorithms._batches import (
     check_fraction,
     client_generator,
     epoch_order,
+    samples_of,
 )
-from fdrsvm.federated.algorithms._ridge import ridge_answer, rows_of
+from fdrsvm.federated.algorithms._ridge import ridge_answer
 from fdrsvm.federated.algorithms.subgradient import one_cut
 from fdrsvm.federated.federation import Federation, Replies
 from fdrsvm.federated.messages import Shape, Values
 from fdrsvm.federated.problem import ClientProblem
 from fdrsvm.maths.arrays import Array, check_count, check_positive
+from fdrsvm.native import steps
 
 
 @dataclass(frozen=True)
@@ -99,18 +98,20 @@ class FedAvg(Baseline):
         return memory, {"vector": self._descend(problem, model, int(asked["round"])), **found}
 
     def _descend(self, problem: ClientProblem, model: Array, t: int) -> Array:
-        profile, data = problem.profile, problem.exact
+        profile = problem.profile
         rng = client_generator(self.random_state, t, profile.client_id)
-        return local_epochs(
-            rows_of(data.X),
-            data.y,
-            data.mass,
+        descent = steps.Descent(
+            epsilon=profile.epsilon,
+            learning_rate=float(self.learning_rate),
+            prox_weight=float(self._pull),
+            n_epochs=self.n_epochs,
+        )
+        return steps.local_epochs(
+            samples_of(problem),
+            model,
             epoch_order(rng, self.n_epochs, profile.n_samples, self.batch_fraction),
             batch_size(profile.n_samples, self.batch_fraction),
-            profile.epsilon,
-            float(self.learning_rate),
-            float(self._pull),
-            np.array(model),
+            descent,
         )
 
     def expects(self, federation: Federation, asked: Values) -> Mapping[str, Shape]:

@@ -33,7 +33,6 @@ from typing import ClassVar
 
 import numpy as np
 
-from fdrsvm.federated._kernels.local_steps import tilted_steps
 from fdrsvm.federated.algorithms._baseline import (
     BaselineState,
     first_state,
@@ -41,8 +40,8 @@ from fdrsvm.federated.algorithms._baseline import (
     model_and_round,
     penalties,
 )
-from fdrsvm.federated.algorithms._batches import client_generator, step_batches
-from fdrsvm.federated.algorithms._ridge import ridge_answer, rows_of
+from fdrsvm.federated.algorithms._batches import client_generator, samples_of, step_batches
+from fdrsvm.federated.algorithms._ridge import ridge_answer
 from fdrsvm.federated.algorithms._tilted import (
     LOG_OF_NOTHING,
     TiltedBaseline,
@@ -54,6 +53,8 @@ from fdrsvm.federated.federation import Federation, Replies
 from fdrsvm.federated.messages import Shape, Values
 from fdrsvm.federated.problem import ClientProblem
 from fdrsvm.maths.arrays import Array
+from fdrsvm.maths.sums import length
+from fdrsvm.native import steps
 
 _ALL_LOSSES = -1.0  # every loss is above it
 
@@ -110,25 +111,22 @@ class FedDRO(TiltedBaseline):
         return memory, {"vector": vector, "log_moment": np.array(log_moment), **found}
 
     def _descend(self, problem: ClientProblem, asked: Values) -> tuple[Array, float]:
-        profile, data, t = problem.profile, problem.exact, int(asked["round"])
+        profile, t = problem.profile, int(asked["round"])
         rng = client_generator(self.random_state, t, profile.client_id)
         momentums, log_moment = np.full(self.n_steps, self.beta), float(asked["log_moment"])
         if t == 1:
             momentums[0], log_moment = 1.0, -math.inf
-        w, log_moment = tilted_steps(
-            rows_of(data.X),
-            data.y,
-            data.mass,
-            step_batches(rng, self.n_steps, profile.n_samples, self.batch_fraction),
-            (t - 1) * self.n_steps + 1,
-            profile.epsilon,
-            float(self.learning_rate),
-            float(self.temperature),
-            momentums,
-            _ALL_LOSSES,
-            log_moment,
-            np.array(asked["points"][0]),
+        tilt = steps.Tilt(
+            epsilon=profile.epsilon,
+            learning_rate=float(self.learning_rate),
+            temperature=float(self.temperature),
+            least=_ALL_LOSSES,
+            log_moment=log_moment,
+            first_step=(t - 1) * self.n_steps + 1,
         )
+        batches = step_batches(rng, self.n_steps, profile.n_samples, self.batch_fraction)
+        model = np.ascontiguousarray(asked["points"][0])
+        w, log_moment = steps.tilted_steps(samples_of(problem), model, batches, momentums, tilt)
         return w, max(log_moment, LOG_OF_NOTHING)
 
     def expects(self, federation: Federation, asked: Values) -> Mapping[str, Shape]:
@@ -150,7 +148,7 @@ class FedDRO(TiltedBaseline):
         return FedDROState(
             w=w,
             t=state.t + 1,
-            step=float(np.linalg.norm(w - state.w)),
+            step=length(w - state.w),
             evidence=evidence,
             log_moment=state.log_moment if log_moment is None else log_moment,
         )

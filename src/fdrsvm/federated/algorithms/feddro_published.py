@@ -27,10 +27,14 @@ from typing import ClassVar
 
 import numpy as np
 
-from fdrsvm.federated._kernels.local_steps import Batches, log_mix, tilted_steps
 from fdrsvm.federated.algorithms._baseline import first_state, mean_vector, model_and_round
-from fdrsvm.federated.algorithms._batches import client_generator, step_batches
-from fdrsvm.federated.algorithms._ridge import ridge_answer, rows_of
+from fdrsvm.federated.algorithms._batches import (
+    Batches,
+    client_generator,
+    samples_of,
+    step_batches,
+)
+from fdrsvm.federated.algorithms._ridge import ridge_answer
 from fdrsvm.federated.algorithms._tilted import (
     LOG_OF_NOTHING,
     TiltedBaseline,
@@ -43,6 +47,8 @@ from fdrsvm.federated.federation import Federation, Replies
 from fdrsvm.federated.messages import Shape, Values
 from fdrsvm.federated.problem import ClientProblem
 from fdrsvm.maths.arrays import Array
+from fdrsvm.maths.sums import length
+from fdrsvm.native import steps
 
 _POSITIVE_LOSSES = 0.0
 _NO_PENALTY = 0.0
@@ -117,37 +123,23 @@ class FedDROPublished(TiltedBaseline):
     ) -> Array:
         """Step ``k`` with the z that was sent: a momentum of 0 leaves it as it is."""
         rate, log_moment = self.learning_rate / self.temperature, float(asked["log_moment"])
-        return self._tilted(problem, batch, k, rate, np.zeros(1), log_moment, w)[0]
+        tilt = self._tilt(learning_rate=rate, log_moment=log_moment, first_step=k)
+        return steps.tilted_steps(samples_of(problem), w, batch, np.zeros(1), tilt)[0]
 
     def _moment(self, problem: ClientProblem, batch: Batches, w: Array) -> float:
         """Log m_g: a step of length 0 that forgets all z before it."""
-        log_moment = self._tilted(problem, batch, 1, 0.0, np.ones(1), -math.inf, w)[1]
-        return max(log_moment, LOG_OF_NOTHING)
+        tilt = self._tilt(learning_rate=0.0, log_moment=-math.inf, first_step=1)
+        found = steps.tilted_steps(samples_of(problem), w, batch, np.ones(1), tilt)[1]
+        return max(found, LOG_OF_NOTHING)
 
-    def _tilted(
-        self,
-        problem: ClientProblem,
-        batch: Batches,
-        k: int,
-        rate: float,
-        momentums: Array,
-        log_moment: float,
-        w: Array,
-    ) -> tuple[Array, float]:
-        data, lam = problem.exact, float(self.temperature)
-        return tilted_steps(
-            rows_of(data.X),
-            data.y,
-            data.mass,
-            batch,
-            k,
-            _NO_PENALTY,
-            rate,
-            lam,
-            momentums,
-            _POSITIVE_LOSSES,
-            log_moment,
-            w,
+    def _tilt(self, *, learning_rate: float, log_moment: float, first_step: int) -> steps.Tilt:
+        return steps.Tilt(
+            epsilon=_NO_PENALTY,
+            learning_rate=learning_rate,
+            temperature=float(self.temperature),
+            least=_POSITIVE_LOSSES,
+            log_moment=log_moment,
+            first_step=first_step,
         )
 
     def expects(self, federation: Federation, asked: Values) -> Mapping[str, Shape]:
@@ -163,11 +155,11 @@ class FedDROPublished(TiltedBaseline):
         """The estimate z moves with every m, the model after the last step of a round."""
         if state.exchange == self.n_steps:
             w = mean_vector(federation, state, replies, self.trim)
-            step = float(np.linalg.norm(w - state.w))
+            step = length(w - state.w)
             return replace(state, w=w, t=state.t + 1, step=step, exchange=0)
         newest = log_mean(federation, replies, "log_moment")
         if newest is not None:
-            mixed = log_mix(state.log_moment, newest, self.beta)
+            mixed = steps.log_mix(state.log_moment, newest, self.beta)
             state = replace(state, log_moment=max(mixed, LOG_OF_NOTHING))
         if state.exchange == 0:
             evidence = observe_tilted(

@@ -31,6 +31,7 @@ from fdrsvm.federated.federation import Federation, Replies
 from fdrsvm.federated.messages import Shape, Values
 from fdrsvm.federated.problem import ClientProblem
 from fdrsvm.maths.arrays import Array, check_positive
+from fdrsvm.maths.sums import dot
 
 
 @dataclass(frozen=True)
@@ -78,6 +79,6 @@ class FedSGD(Baseline):
         """One step along the mean subgradient of those who answered."""
         weights, P = present_weights(federation, replies), federation.n_features
         gradient = trimmed_mean(cuts_of(federation, replies)[1], weights, self.trim)
-        gradient[:P] += 2.0 * float(weights @ penalties(federation)) * state.w[:P]
+        gradient[:P] += 2.0 * dot(weights, penalties(federation)) * state.w[:P]
         w = state.w - self.learning_rate / math.sqrt(state.t) * gradient
         return next_state(federation, state, w, replies)

@@ -30,6 +30,8 @@ from fdrsvm.federated.privacy import subgradient_sensitivity
 from fdrsvm.federated.problem import ClientProblem
 from fdrsvm.federated.screening import Faults, Rules
 from fdrsvm.maths.arrays import Array, check_choice, check_count, check_non_negative, check_positive
+from fdrsvm.maths.norms import norm_rows
+from fdrsvm.maths.sums import length, weighted_sum
 
 _ROUNDING = 1e-12  # a row scaled to the radius may be longer by this share
 
@@ -124,7 +126,7 @@ class PrivateSubgradient:
             )
         if (risk.mass != risk.mass[0]).any():
             raise UnsupportedError(f"{self.name} needs rows of equal weight")
-        lengths = np.linalg.norm(risk.X, axis=1)
+        lengths = norm_rows(risk.X, "l2")
         too_long = lengths > self.radius * (1.0 + _ROUNDING)
         if not too_long.any():
             return risk
@@ -181,7 +183,9 @@ class PrivateSubgradient:
         present = np.where(replies.present, federation.alphas, 0.0)
         total = float(present.sum())
         none = np.zeros((federation.n_clients, federation.width))
-        mean = present @ replies.rows("subgradient", none) / total if total > 0.0 else none[0]
+        mean = none[0]
+        if total > 0.0:
+            mean = weighted_sum(present, replies.rows("subgradient", none)) / total
         shrink = state.t if self.step_decay == "1/t" else math.sqrt(state.t)
         w = state.w - self.step_size / shrink * mean
         newest = 2.0 / (state.t + 1.0)
@@ -189,7 +193,7 @@ class PrivateSubgradient:
             w=w,
             mean=(1.0 - newest) * state.mean + newest * w,
             t=state.t + 1,
-            mean_length=float(np.linalg.norm(mean)),
+            mean_length=length(mean),
             standing=state.standing,
         )
 

@@ -32,6 +32,7 @@ from fdrsvm.federated.problem import ClientProblem, evaluate
 from fdrsvm.federated.screening import Faults, Rules, answers_of, judge_round
 from fdrsvm.maths.arrays import Array, check_choice, check_positive
 from fdrsvm.maths.norms import dual_norm_subgradient
+from fdrsvm.maths.sums import length
 
 StepDecay = Literal["1/t", "1/sqrt(t)"]
 
@@ -115,7 +116,7 @@ class Subgradient:
             w=state.w - self.step_size / shrink * mean,
             t=state.t + 1,
             subgradients=subgradients,
-            mean_length=float(np.linalg.norm(mean)),
+            mean_length=length(mean),
             evidence=evidence,
         )
 

@@ -30,6 +30,7 @@ from fdrsvm.federated.federation import Federation
 from fdrsvm.federated.limits import Limits
 from fdrsvm.federated.messages import Values
 from fdrsvm.maths.arrays import Array
+from fdrsvm.maths.sums import dot, weighted_sum
 
 _BASELINES = (FedSGD, FedAvg)
 
@@ -99,9 +100,9 @@ def _completed(
         ceilings = [
             [limits.risk_ceiling(profile, point) for point in at] for profile in members.profiles
         ]
-        return np.asarray(array + absent @ np.array(ceilings))
+        return np.asarray(array + weighted_sum(absent, ceilings))
     if kind == "norm_weights":
-        return np.asarray(array + absent @ members.floors)
+        return np.asarray(array + dot(absent, members.floors))
     if kind == "vector":
         return np.asarray(array + absent.sum() * points[0])
     if kind in ("own", "squares"):

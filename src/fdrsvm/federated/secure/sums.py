@@ -70,6 +70,7 @@ from fdrsvm.federated.secure.step import (
 )
 from fdrsvm.federated.secure.words import Words, from_words, n_words, stack
 from fdrsvm.maths.arrays import Array, check_choice, check_count
+from fdrsvm.maths.sums import dot
 
 _PUBLIC_FORM = {"public": (n_words(KEY_BYTES),)}
 _BROKEN_FORM = {"broken": (1,), "proof": (n_words(PROOF_BYTES),)}
@@ -268,9 +269,9 @@ class SecureSum:
                 profiles[0],
                 client_id=self.client_id,
                 n_samples=sum(profile.n_samples for profile in profiles),
-                epsilon=float(alphas @ epsilons),
+                epsilon=dot(alphas, epsilons),
                 floor=self.members.floor,
-                flips=float(alphas @ [profile.flips for profile in profiles]),
+                flips=dot(alphas, [profile.flips for profile in profiles]),
             )
         ]
 

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import time
+from collections import deque
 from collections.abc import Iterable, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor, wait
+from concurrent.futures import ThreadPoolExecutor, wait
+from contextlib import suppress
 
 from fdrsvm.federated.client import NO_MEMORY, Memory, answer
 from fdrsvm.federated.messages import Broadcast, ClientProfile, Update
@@ -21,9 +23,9 @@ class InProcess:
     Parameters
     ----------
     problems : iterable of ClientProblem
-        One a client, from :func:`fdrsvm.federated.make_client`.
+        One per client, from :func:`fdrsvm.federated.make_client`.
     n_threads : int
-        Clients answer in so many threads; 1 needs none. The heavy work releases the global lock.
+        Clients answer in this many threads; 1 needs none. The heavy work releases the global lock.
 
     A client whose thread is still busy with an earlier round counts as missing. One after the
     other, clients cannot be interrupted: those that come after the deadline are not asked.
@@ -34,7 +36,7 @@ class InProcess:
         self.n_threads = check_count(n_threads, "n_threads")
         self._by_id = {problem.profile.client_id: problem for problem in self.problems}
         self.memories: dict[str, Memory] = {}
-        self._busy: dict[str, Future[Update | Failure]] = {}
+        self._busy: set[str] = set()
         self._pool: ThreadPoolExecutor | None = None
 
     def join(self) -> Sequence[ClientProfile]:
@@ -68,23 +70,39 @@ class InProcess:
     ) -> list[Update | Failure]:
         if self._pool is None:
             self._pool = ThreadPoolExecutor(self.n_threads, thread_name_prefix="fdrsvm-client")
-        self._busy = {name: task for name, task in self._busy.items() if not task.done()}
-        tasks: dict[str, Future[Update | Failure]] = {
-            broadcast.client_id: self._pool.submit(self._answer, broadcast)
-            for broadcast in broadcasts
-            if broadcast.client_id not in self._busy
-        }
-        wait(tasks.values(), timeout=deadline)
-        answers: list[Update | Failure] = []
-        for broadcast in broadcasts:
-            task = tasks.get(broadcast.client_id)
-            if task is not None and task.done():
-                answers.append(task.result())
-                continue
-            if task is not None and not task.cancel():
-                self._busy[broadcast.client_id] = task
-            answers.append(Failure(broadcast.client_id, _LATE, is_missing=True))
-        return answers
+        waiting = deque(one for one in broadcasts if one.client_id not in self._busy)
+        self._busy.update(one.client_id for one in waiting)
+        answers: dict[str, Update | Failure] = {}
+        # One task per thread, not per client: a short answer takes less time than starting a task.
+        tasks = [self._pool.submit(self._work, waiting, answers) for _ in range(self.n_threads)]
+        wait(tasks, timeout=deadline)
+        self._forget(waiting)
+        for task in tasks:
+            if task.done():
+                task.result()  # what is no error of a client's, such as an interruption, goes on
+        in_time = answers.copy()
+        return [
+            in_time.get(one.client_id) or Failure(one.client_id, _LATE, is_missing=True)
+            for one in broadcasts
+        ]
+
+    def _work(self, waiting: deque[Broadcast], answers: dict[str, Update | Failure]) -> None:
+        """One thread's part of a round: client after client, until nobody is waiting."""
+        while True:
+            try:
+                broadcast = waiting.popleft()
+            except IndexError:
+                return
+            try:
+                answers[broadcast.client_id] = self._answer(broadcast)
+            finally:
+                self._busy.discard(broadcast.client_id)
+
+    def _forget(self, waiting: deque[Broadcast]) -> None:
+        """Whoever has not begun by now is not asked."""
+        while waiting:
+            with suppress(IndexError):  # a thread may have been faster
+                self._busy.discard(waiting.popleft().client_id)
 
     def _answer(self, broadcast: Broadcast) -> Update | Failure:
         """A client's own errors become a failure that names it; the loop decides what follows."""

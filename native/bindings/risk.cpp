@@ -1,0 +1,290 @@
+#include "../risk/risk.hpp"
+
+#include <cmath>
+
+#include "arrays.hpp"
+#include "parts.hpp"
+
+namespace fdrsvm::edge {
+
+namespace {
+
+using namespace risk;
+
+double check_number(double value, const char* name, double least) {
+    if (!(value >= least)) {
+        const std::string rule =
+            std::string(name) + ": must be a number, at least " + std::to_string(least);
+        throw nb::value_error(rule.c_str());
+    }
+    return value;
+}
+
+Ball check_ball(double epsilon, double kappa, int norm) {
+    return {check_number(epsilon, "epsilon", 0.0), check_number(kappa, "kappa", 0.0),
+            check_norm(norm)};
+}
+
+// The worst case at one model; a cut has a constant, a slope in (w, b) and a weight of the norm.
+struct RiskFound {
+    double value, proof, multiplier, intercept_subgradient;
+    nb::object subgradient;
+};
+struct CutFound {
+    RiskFound risk;
+    double constant, norm_weight;
+    nb::object slope;
+};
+struct MovesFound {
+    RiskFound risk;
+    NewVector shares;
+    NewMatrix labels, steps;
+};
+
+// A client's rows and its ball, held and checked once.
+class RiskData {
+  public:
+    RiskData(nb::handle X, nb::handle y, nb::handle mass, double epsilon, double kappa, int norm,
+             nb::handle low, nb::handle high, double floor)
+        : X_(X, "X"), y_(y, "y", X_.shape(0)), mass_(mass, "mass", X_.shape(0)) {
+        if (X_.size() == 0) throw nb::value_error("X: must not be empty");
+        if (X_.shape(0) >= UINT32_MAX) throw nb::value_error("X: must have fewer than 2^32 rows");
+        if (low.is_none() != high.is_none())
+            throw nb::value_error("low, high: must be two vectors, or neither");
+        has_box_ = !low.is_none();
+        samples_ = {
+            X_.view(), {y_.view(), mass_.view()}, {}, check_ball(epsilon, kappa, norm), floor};
+        if (!has_box_) return;
+        low_ = HeldVector<>(low, "low", X_.shape(1));
+        high_ = HeldVector<>(high, "high", X_.shape(1));
+        samples_.box = {low_.view(), high_.view()};
+    }
+
+    RiskFound worst_case(nb::handle w, double intercept) const {
+        const HeldVector<> held(w, "w", X_.shape(1));
+        const Model model{held.view(), intercept};
+        NewVector subgradient(X_.shape(1));
+        if (has_box_) {
+            const BoxFound found = in_box(model, subgradient.view(), nullptr);
+            return risk_of(found, subgradient.object);
+        }
+        const FlipsFound found = without_box(model, subgradient.view());
+        add_norm_subgradient(model.w, samples_.ball.norm, found.rest, subgradient.view());
+        return {found.value, found.proof, found.multiplier, found.slope_b, subgradient.object};
+    }
+
+    CutFound cut(nb::handle w, double intercept) const {
+        const HeldVector<> held(w, "w", X_.shape(1));
+        const Model model{held.view(), intercept};
+        const size_t size = X_.shape(1);
+        NewVector slope(size + 1), subgradient(size);
+        const Vector in_w = slope.view().first(size);
+        CutFound cut;
+        cut.slope = slope.object;
+        if (has_box_) {
+            cut.norm_weight = 0.0;
+            const double slope_b = cut_in_box(model, in_w, subgradient, cut);
+            slope.view()[size] = without_rounding(slope_b);
+            return cut;
+        }
+        const FlipsFound found = without_box(model, in_w);
+        std::copy(in_w.begin(), in_w.end(), subgradient.view().begin());
+        add_norm_subgradient(model.w, samples_.ball.norm, found.rest, subgradient.view());
+        cut.risk = {found.value, found.proof, found.multiplier, found.slope_b, subgradient.object};
+        cut.constant = found.constant;
+        cut.norm_weight = found.rest;
+        slope.view()[size] = without_rounding(found.slope_b);
+        return cut;
+    }
+
+    MovesFound worst_moves(nb::handle w, double intercept) const {
+        require_box();
+        const HeldVector<> held(w, "w", X_.shape(1));
+        NewVector subgradient(X_.shape(1));
+        MovesFound found{
+            {}, NewVector(X_.shape(0)), NewMatrix(2, X_.shape(0)), NewMatrix(2, X_.shape(0))};
+        WorstMoves moves{found.shares.view(), found.labels.view(), found.steps.view()};
+        const BoxFound risk = in_box({held.view(), intercept}, subgradient.view(), &moves);
+        found.risk = risk_of(risk, subgradient.object);
+        return found;
+    }
+
+    nb::object displaced(nb::handle w, nb::handle labels, nb::handle steps) const {
+        require_box();
+        const HeldVector<> held_w(w, "w", X_.shape(1));
+        const HeldVector<> held_labels(labels, "labels", X_.shape(0));
+        const HeldVector<> held_steps(steps, "steps", X_.shape(0));
+        NewMatrix points(X_.shape(0), X_.shape(1));
+        displace(samples_, {held_w.view(), 0.0}, held_labels.view(), held_steps.view(),
+                 points.view());
+        return points.object;
+    }
+
+  private:
+    HeldMatrix<> X_;
+    HeldVector<> y_, mass_, low_, high_;
+    Samples samples_;
+    bool has_box_;
+
+    void require_box() const {
+        if (!has_box_) throw nb::value_error("low, high: moves need a box");
+    }
+    BoxFound in_box(const Model& model, Vector subgradient, WorstMoves* moves) const {
+        nb::gil_scoped_release unlocked;
+        return worst_in_box(samples_, model, subgradient, moves);
+    }
+    FlipsFound without_box(const Model& model, Vector slope) const {
+        nb::gil_scoped_release unlocked;
+        return worst_without_box(samples_, model, slope);
+    }
+    static RiskFound risk_of(const BoxFound& found, nb::object subgradient) {
+        return {found.value, found.proof, found.multiplier, found.slope_b, std::move(subgradient)};
+    }
+
+    // Of the paper's linear loss the hinge is followed, under the distribution found.
+    double cut_in_box(const Model& model, Vector slope, NewVector& subgradient,
+                      CutFound& cut) const {
+        const size_t n_rows = X_.shape(0);
+        const bool is_linear = samples_.floor < 0.0;
+        Buffer<> shares(is_linear ? n_rows : 0), ends(is_linear ? 4 * n_rows : 0);
+        WorstMoves moves{shares,
+                         {ends.data(), 2, n_rows, n_rows},
+                         {ends.data() + 2 * n_rows, 2, n_rows, n_rows}};
+        const BoxFound found = in_box(model, subgradient.view(), is_linear ? &moves : nullptr);
+        cut.risk = risk_of(found, subgradient.object);
+        Tangent tangent{found.proof, found.slope_b, slope};
+        if (is_linear) {
+            nb::gil_scoped_release unlocked;
+            const MeanHinge hinge = hinge_of_atoms(samples_, model, moves, slope);
+            tangent.value = hinge.mean;
+            tangent.slope_b = hinge.slope_b;
+        } else {
+            const Vector same = subgradient.view();
+            std::copy(same.begin(), same.end(), slope.begin());
+        }
+        cut.constant = constant_on_box(tangent, model, samples_.box);
+        return tangent.slope_b;
+    }
+};
+
+struct LabelsFound {
+    FlipsFound flips;
+    NewVector shares, residual;
+};
+
+// Labels and masses of a client without a box, for any loss.
+class LabelFlips {
+  public:
+    LabelFlips(nb::handle y, nb::handle mass, double epsilon, double kappa)
+        : y_(y, "y"),
+          mass_(mass, "mass", y_.size()),
+          ball_(check_ball(epsilon, kappa, static_cast<int>(Norm::linf))) {}
+
+    LabelsFound worst_case(nb::handle kept, nb::handle flipped, nb::handle kept_slope,
+                           nb::handle flipped_slope, double least) const {
+        const size_t size = y_.size();
+        const HeldVector<> held[] = {
+            {kept, "kept", size},
+            {flipped, "flipped", size},
+            {kept_slope, "kept_slope", size},
+            {flipped_slope, "flipped_slope", size},
+        };
+        LabelsFound found{{}, NewVector(size), NewVector(size)};
+        const LabelLosses losses{held[0].view(), held[1].view(), held[2].view(), held[3].view()};
+        nb::gil_scoped_release unlocked;
+        found.flips = worst_labels(losses, {y_.view(), mass_.view()}, ball_, least,
+                                   found.shares.view(), found.residual.view());
+        return found;
+    }
+
+  private:
+    HeldVector<> y_, mass_;
+    Ball ball_;
+};
+
+void bind_results(nb::module_& risk) {
+    nb::class_<RiskFound>(risk, "RiskFound")
+        .def_ro("value", &RiskFound::value)
+        .def_ro("proof", &RiskFound::proof)
+        .def_ro("multiplier", &RiskFound::multiplier)
+        .def_ro("subgradient", &RiskFound::subgradient)
+        .def_ro("intercept_subgradient", &RiskFound::intercept_subgradient);
+    nb::class_<CutFound>(risk, "CutFound")
+        .def_ro("risk", &CutFound::risk)
+        .def_ro("constant", &CutFound::constant)
+        .def_ro("norm_weight", &CutFound::norm_weight)
+        .def_ro("slope", &CutFound::slope);
+    nb::class_<MovesFound>(risk, "MovesFound")
+        .def_ro("risk", &MovesFound::risk)
+        .def_prop_ro("shares", [](const MovesFound& found) { return found.shares.object; })
+        .def_prop_ro("labels", [](const MovesFound& found) { return found.labels.object; })
+        .def_prop_ro("steps", [](const MovesFound& found) { return found.steps.object; });
+    nb::class_<LabelsFound>(risk, "LabelsFound")
+        .def_prop_ro("value", [](const LabelsFound& found) { return found.flips.value; })
+        .def_prop_ro("proof", [](const LabelsFound& found) { return found.flips.proof; })
+        .def_prop_ro("multiplier", [](const LabelsFound& found) { return found.flips.multiplier; })
+        .def_prop_ro("rest", [](const LabelsFound& found) { return found.flips.rest; })
+        .def_prop_ro("intercept_slope",
+                     [](const LabelsFound& found) { return found.flips.slope_b; })
+        .def_prop_ro("shares", [](const LabelsFound& found) { return found.shares.object; })
+        .def_prop_ro("residual", [](const LabelsFound& found) { return found.residual.object; });
+}
+
+}  // namespace
+
+void bind_risk(nb::module_& module) {
+    nb::module_ risk = module.def_submodule("risk", "The worst-case risk of one client.");
+    bind_results(risk);
+    nb::class_<RiskData>(risk, "RiskData")
+        .def(nb::init<nb::handle, nb::handle, nb::handle, double, double, int, nb::handle,
+                      nb::handle, double>(),
+             nb::kw_only(), "X"_a, "y"_a, "mass"_a, "epsilon"_a, "kappa"_a, "norm"_a,
+             "low"_a.none() = nb::none(), "high"_a.none() = nb::none(), "floor"_a = 0.0)
+        .def("worst_case", &RiskData::worst_case, "w"_a, "intercept"_a)
+        .def("cut", &RiskData::cut, "w"_a, "intercept"_a)
+        .def("worst_moves", &RiskData::worst_moves, "w"_a, "intercept"_a)
+        .def("displaced", &RiskData::displaced, "w"_a, "labels"_a, "steps"_a);
+    nb::class_<LabelFlips>(risk, "LabelFlips")
+        .def(nb::init<nb::handle, nb::handle, double, double>(), nb::kw_only(), "y"_a, "mass"_a,
+             "epsilon"_a, "kappa"_a)
+        .def("worst_case", &LabelFlips::worst_case, "kept"_a, "flipped"_a, "kept_slope"_a,
+             "flipped_slope"_a, "least"_a);
+    risk.def(
+        "flip_shares",
+        [](nb::handle gains, nb::handle mass, double budget, double floor) {
+            const HeldVector<> held_gains(gains, "gains");
+            const HeldVector<> held_mass(mass, "mass", held_gains.size());
+            if (!(budget >= 0.0)) throw nb::value_error("budget: must be at least 0");
+            const FlipRule rule = flip_rule(
+                upper_quantile(held_gains.view(), held_mass.view(), budget, floor), budget, floor);
+            NewVector shares(held_gains.size());
+            for (size_t n = 0; n < held_gains.size(); ++n)
+                shares.view()[n] = rule.share(held_gains.view()[n]);
+            return nb::make_tuple(rule.threshold, shares.object, rule.flipped);
+        },
+        "gains"_a, "mass"_a, "budget"_a, "floor"_a);
+    risk.def(
+        "first_outside",
+        [](nb::handle X, nb::handle low, nb::handle high) {
+            const HeldMatrix<> held(X, "X");
+            const HeldVector<> held_low(low, "low", held.shape(1));
+            const HeldVector<> held_high(high, "high", held.shape(1));
+            nb::gil_scoped_release unlocked;
+            const size_t row = first_outside(held.view(), {held_low.view(), held_high.view()});
+            return row < held.shape(0) ? static_cast<std::int64_t>(row) : std::int64_t{-1};
+        },
+        "X"_a, "low"_a, "high"_a);
+    risk.def(
+        "is_clean",
+        [](nb::handle w, size_t size) {
+            nb::ndarray<const double, nb::ndim<1>, nb::c_contig, nb::device::cpu> array;
+            if (!nb::try_cast(w, array, false) || array.size() != size) return false;
+            if (reinterpret_cast<std::uintptr_t>(array.data()) % alignof(double) != 0) return false;
+            bool is_finite = true;
+            for (size_t p = 0; p < size; ++p) is_finite &= std::isfinite(array.data()[p]);
+            return is_finite;
+        },
+        "w"_a.none(), "size"_a);
+}
+
+}  // namespace fdrsvm::edge

@@ -1,0 +1,134 @@
+#include "search.hpp"
+
+#include <cmath>
+
+namespace fdrsvm::client {
+
+namespace {
+
+// Multipliers of eight samples at these margins; `price` is kappa lam.
+template <bool Flips>
+FDRSVM_INLINE SampleMultipliers multipliers_at(const Space& space, const Stage& stage,
+                                               const Point& point, size_t n, const Lanes& margin,
+                                               const Lanes& price) {
+    const Lanes one = Lanes::all(1.0), mass = Lanes::load(space.terms.mass + n);
+    const Lanes weight = Lanes::all(stage.penalty) * mass;
+    const Lanes kept = Lanes::load(point.kept.data() + n) + weight * (one - margin);
+    const Lanes flipped =
+        Flips ? Lanes::load(point.flipped.data() + n) + weight * (one + margin - price)
+              : Lanes::all(0.0);
+    return project_samples<Flips>(kept, flipped, mass);
+}
+
+double total_flipped(const Space& space, const Stage& stage, const Point& point, double lam) {
+    if (!space.terms.flips) return 0.0;
+    const Lanes price = Lanes::all(space.terms.kappa * lam);
+    Lanes total = Lanes::all(0.0);
+    for (size_t n = 0; n < space.n; n += kLanes)
+        total += multipliers_at<true>(space, stage, point, n, Lanes::load(space.margins + n), price)
+                     .flipped;
+    return total.sum();
+}
+
+// Derivative of the augmented Lagrangian in lam alone.
+double lam_slope(const Space& space, const Stage& stage, const Point& point, double lam) {
+    const Terms& terms = space.terms;
+    const double sigma =
+        project_cone(space.shifted, space.q, point.sigma - stage.cone_penalty * lam, terms.norm,
+                     space.projected)
+            .sigma;
+    const double pulled = stage.prox[terms.width] * (lam - stage.anchor[terms.width]);
+    return terms.epsilon - terms.kappa * total_flipped(space, stage, point, lam) - sigma + pulled;
+}
+
+template <bool Flips>
+double samples_along(const Space& space, const Stage& stage, const Point& point, double step,
+                     double lam) {
+    const Lanes steps = Lanes::all(step), price = Lanes::all(space.terms.kappa * lam);
+    const Lanes turn = Lanes::all(space.terms.kappa * space.direction[space.terms.width]);
+    Lanes total = Lanes::all(0.0);
+    for (size_t n = 0; n < space.n; n += kLanes) {
+        const Lanes moved = Lanes::load(space.moved + n);
+        const Lanes margin = Lanes::load(space.margins + n) + steps * moved;
+        const auto [kept, flipped] = multipliers_at<Flips>(space, stage, point, n, margin, price);
+        total += (kept - flipped) * moved;
+        if constexpr (Flips) total += flipped * turn;
+    }
+    return total.sum();
+}
+
+// Derivative of the augmented Lagrangian at `step`.
+double slope_along(const Space& space, const Stage& stage, const Point& point, double step) {
+    const Terms& terms = space.terms;
+    const double lam = point.w[terms.width] + step * space.direction[terms.width];
+    const double samples = terms.flips ? samples_along<true>(space, stage, point, step, lam)
+                                       : samples_along<false>(space, stage, point, step, lam);
+    const Lanes steps = Lanes::all(step), cone_penalty = Lanes::all(stage.cone_penalty);
+    Lanes total = Lanes::all(0.0);
+    for (size_t j = 0; j < space.q; j += kLanes) {
+        const Lanes direction = Lanes::load(space.direction + j);
+        const Lanes w = Lanes::load(point.w.data() + j) + steps * direction;
+        const Lanes prox = Lanes::load(stage.prox + j) * (w - Lanes::load(stage.anchor + j));
+        const Lanes slope = Lanes::load(space.curvature + j) * w - Lanes::load(space.linear + j);
+        total += (slope + prox) * direction;
+        (Lanes::load(point.pull.data() + j) + cone_penalty * (w * Lanes::load(space.is_normed + j)))
+            .store(space.projected + j);
+    }
+    const double sigma =
+        project_cone(space.projected, space.q, point.sigma - stage.cone_penalty * lam, terms.norm,
+                     space.projected)
+            .sigma;
+    const double pulled = dot(space.projected, space.direction, space.q);
+    return total.sum() - samples + pulled - sigma * space.direction[terms.width];
+}
+
+}  // namespace
+
+double centre_lam(const Space& space, const Stage& stage, const Point& point) {
+    const double lam = point.w[space.terms.width];
+    const double here = lam_slope(space, stage, point, lam);
+    double reach = (here > 0.0 ? -1.0 : here < 0.0 ? 1.0 : 0.0) / stage.penalty;
+    double a = lam, slope_a = here, b = lam, slope_b = here;
+    for (int k = 0; k < 200 && !(slope_b * here <= 0.0); ++k) {
+        a = b;
+        slope_a = slope_b;
+        b += reach;
+        reach *= 2.0;
+        slope_b = lam_slope(space, stage, point, b);
+    }
+    for (int k = 0; k < 100; ++k) {
+        const bool is_close = std::fabs(b - a) <= 1e-12 * (std::fabs(a) + std::fabs(b));
+        if (slope_b == 0.0 || slope_a == slope_b || is_close) break;
+        const double middle =
+            k % 3 == 2 ? 0.5 * (a + b) : b - slope_b * (b - a) / (slope_b - slope_a);
+        const double slope = lam_slope(space, stage, point, middle);
+        if (slope * slope_b <= 0.0) {
+            a = b;
+            slope_a = slope_b;
+        }
+        b = middle;
+        slope_b = slope;
+    }
+    return b;
+}
+
+double search_step(const Space& space, const Stage& stage, const Point& point, double slope) {
+    double low = 0.0, high = 1.0, low_slope = slope, step = 1.0;
+    for (int k = 0; k < 30; ++k) {
+        const double now = slope_along(space, stage, point, step);
+        if (now > -0.1 * slope) {
+            high = step;
+            const double share = low_slope / (low_slope - now);
+            step = low + (high - low) * smaller(larger(share, 0.1), 0.9);
+        } else if (now < 0.5 * slope && step < 1.0) {
+            low = step;
+            low_slope = now;
+            step = 0.5 * (low + high);
+        } else {
+            break;
+        }
+    }
+    return step;
+}
+
+}  // namespace fdrsvm::client

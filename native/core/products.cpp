@@ -1,0 +1,114 @@
+#include "products.hpp"
+
+#include <algorithm>
+
+namespace fdrsvm {
+
+namespace {
+
+constexpr size_t kSums = 4;  // independent sums hide the latency of an addition
+
+void times_one(const double* row, const double* x, size_t size, double* out) {
+    *out = dot(row, x, size);
+}
+
+// How many rows, from the first on, can be read in whole groups of lanes: what is read beyond the
+// end of the others would lie beyond the end of the matrix. Of rows shorter than seven there are
+// several.
+size_t rows_with_room(ConstMatrix rows) {
+    const size_t beyond = (kLanes - rows.columns % kLanes) % kLanes;
+    const size_t others = rows.stride > 0 ? (beyond + rows.stride - 1) / rows.stride : rows.rows;
+    return rows.rows - std::min(others, rows.rows);
+}
+
+// Reads up to seven numbers beyond the ends of the rows, which must have room.
+void times_four(const double* row, size_t stride, const double* x, size_t size, const Lanes& x_tail,
+                const LaneMask& tail, double* out) {
+    Lanes total[kSums];
+    for (Lanes& sum : total) sum = Lanes::all(0.0);
+    size_t j = 0;
+    for (; j + kLanes <= size; j += kLanes) {
+        const Lanes x_j = Lanes::load(x + j);
+        for (size_t r = 0; r < kSums; ++r) total[r] += Lanes::load(row + r * stride + j) * x_j;
+    }
+    if (j < size)
+        for (size_t r = 0; r < kSums; ++r)
+            total[r] += tail(Lanes::load(row + r * stride + j)) * x_tail;
+    for (size_t r = 0; r < kSums; ++r) out[r] = total[r].sum();
+}
+
+// Adds the block's part of `Width` times eight columns to out; the last eight through the mask.
+template <size_t Width>
+void add_columns(const double* rows, size_t stride, size_t n_rows, const double* x,
+                 const LaneMask& last, double* out) {
+    Lanes total[kSums][Width];
+    for (auto& sums : total)
+        for (Lanes& sum : sums) sum = Lanes::all(0.0);
+    const auto add_row = [&](size_t n, Lanes* sums) {
+        const Lanes scale = Lanes::all(x[n]);
+        const double* row = rows + n * stride;
+        for (size_t c = 0; c < Width; ++c) sums[c] += Lanes::load(row + c * kLanes) * scale;
+    };
+    size_t n = 0;
+    for (; n + kSums <= n_rows; n += kSums)
+        for (size_t r = 0; r < kSums; ++r) add_row(n + r, total[r]);
+    for (size_t r = 0; n + r < n_rows; ++r) add_row(n + r, total[r]);
+    for (size_t c = 0; c < Width; ++c) {
+        Lanes sum = (total[0][c] + total[2][c]) + (total[1][c] + total[3][c]);
+        if (c + 1 == Width) sum = last(sum);
+        (Lanes::load(out + c * kLanes) + sum).store(out + c * kLanes);
+    }
+}
+
+}  // namespace
+
+void times(ConstMatrix rows, ConstVector x, Vector out) {
+    const size_t size = rows.columns, full = size / kLanes * kLanes;
+    const Lanes x_tail = Lanes::load_part(x.data() + full, size - full);
+    const LaneMask tail(size - full);
+    const size_t with_room = rows_with_room(rows);
+    size_t n = 0;
+    for (; n + kSums <= with_room; n += kSums)
+        times_four(rows.data + n * rows.stride, rows.stride, x.data(), size, x_tail, tail,
+                   out.data() + n);
+    for (; n < rows.rows; ++n) times_one(rows.data + n * rows.stride, x.data(), size, &out[n]);
+}
+
+void transposed_times(ConstMatrix rows, ConstVector x, Vector out) {
+    const size_t size = rows.columns, padded = (size + kLanes - 1) / kLanes * kLanes;
+    Buffer<> total(padded, 0.0);
+    const LaneMask every(kLanes), tail(size + kLanes - padded);
+    // Columns beyond the last of the last row belong to nobody: it is copied to where they do.
+    Buffer<> last_row(padded, 0.0);
+    if (rows.rows > 0)
+        std::copy_n(rows.data + (rows.rows - 1) * rows.stride, size, last_row.data());
+    const auto add = [&](const double* first, size_t stride, size_t n_rows, const double* factors) {
+        for (size_t j = 0; j < padded; j += 2 * kLanes) {
+            const bool ends = j + 2 * kLanes >= padded;
+            if (j + kLanes >= padded)
+                add_columns<1>(first + j, stride, n_rows, factors, tail, total.data() + j);
+            else
+                add_columns<2>(first + j, stride, n_rows, factors, ends ? tail : every,
+                               total.data() + j);
+        }
+    };
+    // Of very short rows not even the last but one has room: they are all copied.
+    const bool has_room = rows_with_room(rows) + 1 >= rows.rows;
+    Buffer<> copies(has_room ? 0 : std::min(kRowBlock, rows.rows) * padded, 0.0);
+    size_t n = 0;
+    while (n + 1 < rows.rows) {
+        const size_t stop = std::min(n + kRowBlock, rows.rows - 1);
+        if (has_room) {
+            add(rows.data + n * rows.stride, rows.stride, stop - n, x.data() + n);
+        } else {
+            for (size_t k = n; k < stop; ++k)
+                std::copy_n(rows.data + k * rows.stride, size, copies.data() + (k - n) * padded);
+            add(copies.data(), padded, stop - n, x.data() + n);
+        }
+        n = stop;
+    }
+    if (rows.rows > 0) add(last_row.data(), padded, 1, x.data() + n);
+    std::copy_n(total.data(), size, out.data());
+}
+
+}  // namespace fdrsvm

@@ -1,0 +1,224 @@
+#include "interior_point.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "rows.hpp"
+#include "start.hpp"
+#include "step.hpp"
+
+namespace fdrsvm::master {
+
+namespace {
+
+constexpr double kToBoundary = 0.99;  // of the longest step
+// Steps without a better point before giving up; fewer where rounding is the likely cause.
+constexpr int kPatience = 20, kLatePatience = 4;
+constexpr double kLate = 1e-5;
+// Values below these are rounding: of the objective, and of the level (per unit of its multiplier).
+constexpr double kSmallValue = 1e-3, kLevelRounding = 1e-13;
+constexpr double kLargest = 1e100;
+
+// Sum over i of x_i |y_i|.
+double sum_times_magnitudes(ConstVector x, ConstVector y) {
+    return sum_lanes(x.size(), [&](size_t i, size_t count) {
+        double products[kLanes] = {};
+        for (size_t k = 0; k < count; ++k) products[k] = x[i + k] * std::fabs(y[i + k]);
+        return Lanes::load(products);
+    });
+}
+
+// The largest t with x + t step >= 0. The smallest of eight lanes is the smallest of all, so lanes
+// are only for speed.
+double longest_step(ConstVector x, ConstVector step) {
+    double least[kLanes];
+    std::fill_n(least, kLanes, kInfinity);
+    const auto look_at = [&](size_t i, size_t lane) {
+        const double ratio = step[i] < 0.0 ? -x[i] / step[i] : kInfinity;
+        least[lane] = ratio < least[lane] ? ratio : least[lane];
+    };
+    size_t i = 0;
+    for (; i + kLanes <= x.size(); i += kLanes)
+        for (size_t k = 0; k < kLanes; ++k) look_at(i + k, k);
+    for (size_t k = 0; i + k < x.size(); ++k) look_at(i + k, k);
+    return *std::min_element(least, least + kLanes);
+}
+
+// Sum over i of (x + t dx)_i (y + r dy)_i.
+double product_after(ConstVector x, ConstVector dx, double t, ConstVector y, ConstVector dy,
+                     double r) {
+    const Lanes all_t = Lanes::all(t), all_r = Lanes::all(r);
+    return sum_lanes(x.size(), [&](size_t i, size_t count) {
+        const auto part = [&](ConstVector of) { return load_up_to(of.data() + i, count); };
+        return (part(x) + all_t * part(dx)) * (part(y) + all_r * part(dy));
+    });
+}
+
+struct StepLengths {
+    double primal, dual;
+};
+
+// How far an iterate is from optimal.
+struct Distance {
+    double gap;    // of complementarity
+    double apart;  // all that may part it from optimal, relative to the objective
+};
+
+class Method {
+  public:
+    explicit Method(const Problem& problem)
+        : problem_(problem),
+          offsets_(row_offsets(problem)),
+          iterate_(first_iterate(problem, problem.centre, offsets_)),
+          at_(problem, offsets_.size()),
+          step_(problem, offsets_.size()) {}
+
+    Answer run(double tol, int max_iter);
+
+  private:
+    Distance linearise_residuals();
+    double residual_price() const;
+    double objective() const;
+    void take_step(double gap);
+    StepLengths step_lengths(double share) const;
+    double gap_after(StepLengths lengths) const;
+    void move(StepLengths lengths);
+    void keep_iterate(Answer& best) const;
+
+    const Problem& problem_;
+    Buffer<> offsets_;
+    Iterate iterate_;
+    Linearised at_;
+    NewtonStep step_;
+};
+
+Distance Method::linearise_residuals() {
+    const Iterate& it = iterate_;
+    Residuals& residuals = at_.residuals;
+    times_rows(problem_, it.v, residuals.rows);
+    for (size_t i = 0; i < it.z.size(); ++i) residuals.rows[i] += offsets_[i] + it.slack[i];
+    std::ranges::fill(residuals.stationarity.all(), 0.0);
+    for (size_t j = 0; j < problem_.width(); ++j)
+        residuals.stationarity.w()[j] = problem_.curvature[j] * (it.v.w()[j] - problem_.centre[j]);
+    const double theta_price = it.theta_price(problem_);
+    add_transposed_rows(problem_, it.z, theta_price, 1.0, residuals.stationarity);
+    double gap = dot(it.slack.data(), it.z.data(), it.z.size());
+    if (problem_.has_cone()) {
+        gather_cone(problem_, it.v, at_.cone_u);
+        add_cone(problem_, it.cone_z, -1.0, residuals.stationarity);
+        gap += dot(it.cone_z.data(), at_.cone_u.data(), at_.cone_u.size());
+    }
+    double missing = gap + residual_price(), value = objective();
+    if (problem_.levelled)
+        missing -= kLevelRounding * theta_price;  // as much may be due to rounding the level
+    else
+        value = std::max(value, kSmallValue);
+    return {gap, missing / value};
+}
+
+// What the residuals may be worth: of rows at their multipliers, of stationarity at the size of w.
+double Method::residual_price() const {
+    double price = sum_times_magnitudes(iterate_.z, at_.residuals.rows);
+    const ConstVector dual = at_.residuals.stationarity.all(), v = iterate_.v.all();
+    for (size_t j = 0; j < v.size(); ++j)
+        price += std::fabs(dual[j]) * (1.0 + std::max(std::fabs(v[j]), problem_.price));
+    return price;
+}
+
+double Method::objective() const {
+    if (!problem_.levelled)
+        return dot(problem_.alphas.data(), iterate_.v.theta(), problem_.n_clients());
+    double value = 0.0;
+    for (size_t j = 0; j < problem_.width(); ++j) {
+        const double apart = iterate_.v.w()[j] - problem_.centre[j];
+        value += 0.5 * problem_.curvature[j] * apart * apart;
+    }
+    return value;
+}
+
+// Only a linear program without a cone may take two different lengths.
+StepLengths Method::step_lengths(double share) const {
+    const Direction& direction = step_.direction();
+    double primal = longest_step(iterate_.slack, direction.slack);
+    double dual = longest_step(iterate_.z, direction.z);
+    if (problem_.has_cone()) {
+        primal = std::min(primal, longest_cone_step(at_.cone_u, direction.cone_u));
+        dual = std::min(dual, longest_cone_step(iterate_.cone_z, direction.cone_z));
+    }
+    primal = std::min(1.0, share * primal);
+    dual = std::min(1.0, share * dual);
+    if (problem_.levelled || problem_.has_cone()) primal = dual = std::min(primal, dual);
+    return {primal, dual};
+}
+
+double Method::gap_after(StepLengths lengths) const {
+    const Direction& direction = step_.direction();
+    double gap = product_after(iterate_.slack, direction.slack, lengths.primal, iterate_.z,
+                               direction.z, lengths.dual);
+    if (problem_.has_cone())
+        gap += product_after(at_.cone_u, direction.cone_u, lengths.primal, iterate_.cone_z,
+                             direction.cone_z, lengths.dual);
+    return gap;
+}
+
+void Method::move(StepLengths lengths) {
+    const Direction& direction = step_.direction();
+    const auto add = [](Vector to, double length, ConstVector change) {
+        add_scaled(to.data(), length, change.data(), to.size());
+    };
+    add(iterate_.v.all(), lengths.primal, direction.v.all());
+    add(iterate_.slack, lengths.primal, direction.slack);
+    add(iterate_.z, lengths.dual, direction.z);
+    if (problem_.has_cone()) add(iterate_.cone_z, lengths.dual, direction.cone_z);
+}
+
+void Method::take_step(double gap) {
+    for (size_t i = 0; i < at_.weights.size(); ++i)
+        at_.weights[i] = iterate_.z[i] / iterate_.slack[i];
+    if (problem_.has_cone()) set_scaling(at_.cone_u, iterate_.cone_z, at_.scaling);
+    at_.system.build(at_.weights, at_.scaling);
+    step_.predict(iterate_, at_);
+    const double left = gap_after(step_lengths(1.0)) / gap;
+    const double n_products =
+        static_cast<double>(iterate_.z.size() + (problem_.has_cone() ? 1 : 0));
+    step_.correct(iterate_, at_, left * left * left * gap / n_products);
+    move(step_lengths(kToBoundary));
+}
+
+void Method::keep_iterate(Answer& best) const {
+    std::copy_n(iterate_.v.w(), best.w.size(), best.w.data());
+    std::copy_n(iterate_.z.data(), best.cut_multipliers.size(), best.cut_multipliers.data());
+    best.theta_price = iterate_.theta_price(problem_);
+}
+
+Answer Method::run(double tol, int max_iter) {
+    Answer best{Buffer<>(problem_.width()), Buffer<>(problem_.n_cuts()), 0.0, 0};
+    keep_iterate(best);
+    double least_apart = kInfinity;
+    int n_iter = 0, best_at = 0;
+    while (true) {
+        const auto [gap, apart] = linearise_residuals();
+        if (apart < least_apart) {
+            least_apart = apart;
+            best_at = n_iter;
+            keep_iterate(best);
+        }
+        const bool is_lost = !(0.0 < gap && gap < kLargest) || apart != apart;
+        const int patience = least_apart <= kLate ? kLatePatience : kPatience;
+        if (least_apart <= tol || is_lost || n_iter >= std::min(max_iter, best_at + patience))
+            break;
+        ++n_iter;
+        take_step(gap);
+    }
+    best.n_iter = n_iter;
+    return best;
+}
+
+}  // namespace
+
+Answer interior_point(const Problem& problem, double tol, int max_iter) {
+    return Method(problem).run(tol, max_iter);
+}
+
+}  // namespace fdrsvm::master

@@ -1,0 +1,82 @@
+#include "start.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "rows.hpp"
+
+namespace fdrsvm::master {
+
+namespace {
+
+// In the scaled problem, where slopes and values are about 1.
+constexpr double kNormRoom = 10.0, kLevelledNormRoom = 0.1;  // of s above ||w||_*
+constexpr double kThetaRoom = 1.0;
+constexpr double kLevelRoom = 0.1;
+constexpr double kLevelPrice = 100.0;
+constexpr double kConePrice = 10.0;  // the cone stands for many rows
+constexpr double kLeastSlack = 1e-8;
+
+// At w, with room below s, every a_p and every theta_g. `values` is room for the rows.
+void set_variables(const Problem& problem, ConstVector w, ConstVector offsets, Vector values,
+                   Variables& v) {
+    const size_t P = problem.n_normed;
+    std::copy(w.begin(), w.end(), v.w());
+    const double size = dual_norm(w.first(P), problem.norm);
+    const double room =
+        problem.levelled ? kLevelledNormRoom * (size + kLevelledNormRoom) : kNormRoom;
+    v.s() = size + std::min(room, 0.5 * std::fabs(problem.reach - size));
+    for (size_t p = 0; p < problem.n_bounds(); ++p)
+        v.bounds()[p] = std::fabs(w[p]) + 0.5 * (v.s() - size) / static_cast<double>(P);
+    times_rows(problem, v, values);  // theta is still 0
+    for (size_t g = 0; g < problem.n_clients(); ++g) {
+        double largest = -std::numeric_limits<double>::infinity();
+        for (size_t k = problem.starts[g]; k < problem.starts[g + 1]; ++k)
+            largest = std::max(largest, values[k] + offsets[k]);
+        v.theta()[g] = largest + kThetaRoom;
+    }
+}
+
+// Multipliers that price theta right, centred client by client; returns their mean product.
+double set_multipliers(const Problem& problem, ConstVector slack, Vector z) {
+    const RowPlaces at(problem);
+    const double theta_price = problem.levelled ? kLevelPrice : 1.0;
+    double mean = 0.0;
+    for (size_t g = 0; g < problem.n_clients(); ++g) {
+        const size_t start = problem.starts[g], stop = problem.starts[g + 1];
+        double total = 0.0;
+        for (size_t k = start; k < stop; ++k) total += 1.0 / slack[k];
+        for (size_t k = start; k < stop; ++k) {
+            z[k] = theta_price * problem.alphas[g] / (slack[k] * total);
+            mean += slack[k] * z[k] / static_cast<double>(problem.n_cuts());
+        }
+    }
+    for (size_t i = problem.n_cuts(); i < at.level; ++i) z[i] = mean / slack[i];
+    if (problem.levelled) z[at.level] = kLevelPrice;
+    return mean;
+}
+
+}  // namespace
+
+Iterate first_iterate(const Problem& problem, ConstVector w, ConstVector offsets) {
+    const RowPlaces at(problem);
+    Iterate iterate{Variables(problem), Buffer<>(at.count), Buffer<>(at.count),
+                    Buffer<>(problem.n_normed + 1, 0.0)};
+    Vector slack = iterate.slack;
+    set_variables(problem, w, offsets, slack, iterate.v);
+    times_rows(problem, iterate.v, slack);
+    for (size_t i = 0; i < at.count; ++i)
+        slack[i] = std::max(-(slack[i] + offsets[i]), kLeastSlack);
+    if (problem.levelled) slack[at.level] = std::max(slack[at.level], kLevelRoom);
+    const double mean = set_multipliers(problem, slack, iterate.z);
+    iterate.cone_z[0] = kConePrice * mean / iterate.v.s();
+    return iterate;
+}
+
+void gather_cone(const Problem& problem, const Variables& v, Vector out) {
+    out[0] = v.s();
+    std::copy_n(v.w(), problem.n_normed, out.data() + 1);
+}
+
+}  // namespace fdrsvm::master

@@ -1,0 +1,178 @@
+#include "system.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+#include "../core/linear_algebra.hpp"
+#include "rows.hpp"
+
+namespace fdrsvm::master {
+
+namespace {
+
+// A block of centred cuts stays in the first cache while the matrix is added to.
+constexpr size_t kBlockNumbers = 2048, kLeastBlockRows = 16;
+
+size_t block_rows(size_t stride) { return std::max(kLeastBlockRows, kBlockNumbers / stride); }
+
+// H += scale x x', upper half.
+void add_outer(Matrix H, const double* x, double scale) {
+    for (size_t i = 0; i < H.columns; ++i) {
+        const double scaled = scale * x[i];
+        if (scaled != 0.0) add_scaled(H[i].data() + i, scaled, x + i, H.columns - i);
+    }
+}
+
+}  // namespace
+
+System::System(const Problem& problem)
+    : problem_(problem),
+      at_(problem),
+      n_(problem.width() + 1),
+      storage_(problem.cuts.stride * problem.cuts.stride),
+      H_{storage_.data(), n_, n_, problem.cuts.stride},
+      centred_(block_rows(problem.cuts.stride) * problem.cuts.stride),
+      means_storage_(problem.n_clients() * problem.cuts.stride),
+      means_{means_storage_.data(), problem.n_clients(), n_, problem.cuts.stride},
+      sums_(problem.n_clients()),
+      pull_(problem.cuts.stride),
+      tilt_(problem.cuts.stride, 0.0),
+      bound_sums_(problem.n_bounds()),
+      means_times_x_(problem.n_clients()) {}
+
+// xbar_g and delta_g.
+void System::set_client_mean(size_t g, ConstVector weights) {
+    const size_t stride = problem_.cuts.stride;
+    const size_t start = problem_.starts[g], count = problem_.starts[g + 1] - start;
+    const ConstMatrix cuts{problem_.cuts.data + start * stride, count, n_, stride};
+    double* mean = means_[g].data();
+    std::fill_n(mean, stride, 0.0);
+    add_transposed_product(cuts, weights.data() + start, 1.0, mean);
+    sums_[g] = sum(weights.data() + start, count);
+    for (size_t j = 0; j < stride; ++j) mean[j] /= sums_[g];
+}
+
+// Adds the Gram matrix of the cuts, each less its client's mean: so nothing cancels. A client's
+// mean is taken just before its cuts are centred, while they are in the cache.
+void System::add_cuts(ConstVector weights) {
+    const size_t stride = problem_.cuts.stride, full = block_rows(stride);
+    size_t n_rows = 0;
+    for (size_t g = 0; g < problem_.n_clients(); ++g) {
+        set_client_mean(g, weights);
+        const double* mean = means_[g].data();
+        for (size_t k = problem_.starts[g]; k < problem_.starts[g + 1]; ++k) {
+            const double root = std::sqrt(weights[k]);
+            const double* cut = problem_.cuts[k].data();
+            double* __restrict row = centred_.data() + n_rows * stride;
+            for (size_t j = 0; j < stride; ++j) row[j] = root * (cut[j] - mean[j]);
+            if (++n_rows == full) {
+                add_gram({centred_.data(), n_rows, stride, stride}, H_);
+                n_rows = 0;
+            }
+        }
+    }
+    add_gram({centred_.data(), n_rows, stride, stride}, H_);
+    std::fill_n(pull_.data(), stride, 0.0);
+    add_transposed_product(means_, problem_.alphas.data(), 1.0, pull_.data());
+}
+
+void System::add_level(double weight) {
+    level_room_ = 1.0 / weight;
+    for (size_t g = 0; g < problem_.n_clients(); ++g)
+        level_room_ += problem_.alphas[g] * (problem_.alphas[g] / sums_[g]);
+    add_outer(H_, pull_.data(), 1.0 / level_room_);
+}
+
+void System::add_norm_rows(ConstVector weights) {
+    const size_t P = problem_.n_normed, last = n_ - 1;
+    if (problem_.norm == Norm::l1) {
+        for (size_t p = 0; p < P; ++p) {
+            const double up = weights[at_.up + p], down = weights[at_.down + p];
+            H_[p][p] += up + down;
+            H_[p][last] += down - up;
+            H_[last][last] += up + down;
+        }
+    } else if (problem_.norm == Norm::linf) {
+        bound_room_ = 1.0 / weights[at_.sum];
+        tilt_[last] = 1.0;
+        for (size_t p = 0; p < P; ++p) {
+            const double up = weights[at_.up + p], down = weights[at_.down + p];
+            bound_sums_[p] = up + down;
+            tilt_[p] = (down - up) / bound_sums_[p];
+            bound_room_ += 1.0 / bound_sums_[p];
+            H_[p][p] += 4.0 * (up / bound_sums_[p]) * down;
+        }
+        add_outer(H_, tilt_.data(), 1.0 / bound_room_);
+    }
+}
+
+// Adds W^-2 = (2 q q' - J) / eta^2, q = (axis_0, -axis_1, ...), over (s, w).
+void System::add_cone(const ConeScaling& scaling) {
+    const size_t P = problem_.n_normed, last = n_ - 1;
+    const double *axis = scaling.axis.data(), first = axis[0];
+    const double factor = 1.0 / (scaling.eta * scaling.eta);
+    H_[last][last] += factor * (2.0 * first * first - 1.0);
+    for (size_t p = 0; p < P; ++p) {
+        const double scaled = 2.0 * factor * axis[p + 1];
+        add_scaled(H_[p].data() + p, scaled, axis + p + 1, P - p);
+        H_[p][p] += factor;
+        H_[p][last] -= scaled * first;
+    }
+}
+
+void System::build(ConstVector weights, const ConeScaling& scaling) {
+    std::fill_n(storage_.data(), storage_.size(), 0.0);
+    add_cuts(weights);
+    if (problem_.levelled) add_level(weights[at_.level]);
+    add_norm_rows(weights);
+    if (problem_.has_cone()) add_cone(scaling);
+    for (size_t j = 0; j < problem_.width(); ++j) H_[j][j] += problem_.curvature[j];
+    H_[n_ - 1][n_ - 1] += weights[at_.reach];
+    if (problem_.has_intercept())
+        H_[problem_.n_normed][problem_.n_normed] +=
+            weights[at_.intercept] + weights[at_.intercept + 1];
+    factorise(H_);
+}
+
+void System::add_to_x(double scale, ConstVector x, Variables& f) const {
+    add_scaled(f.padded_x().data(), scale, x.data(), n_);
+}
+
+// The formulas of [master], "Elimination": what theta and a bring to the right-hand side of (w, s),
+// one solve there, and what theta and a are, given (w, s).
+void System::solve(Variables& f) {
+    const size_t G = problem_.n_clients();
+    const ConstVector alphas = problem_.alphas;
+    const bool has_bounds = problem_.n_bounds() > 0;
+    double *theta = f.theta(), *a = f.bounds(), *w = f.w();
+    double onto_level = 0.0, onto_bounds = 0.0;
+    for (size_t g = 0; g < G; ++g) onto_level += alphas[g] * (theta[g] / sums_[g]);
+    add_transposed_product(means_, theta, 1.0, f.padded_x().data());
+    if (problem_.levelled) {
+        onto_level /= level_room_;
+        add_to_x(-onto_level, pull_, f);
+    }
+    if (has_bounds) {
+        for (size_t p = 0; p < problem_.n_normed; ++p) {
+            onto_bounds += a[p] / bound_sums_[p];
+            w[p] -= tilt_[p] * a[p];
+        }
+        onto_bounds /= bound_room_;
+        add_to_x(onto_bounds, tilt_, f);
+    }
+    solve_factorised(H_, f.padded_x().data());
+    if (problem_.levelled)
+        onto_level += dot(pull_.data(), f.padded_x().data(), n_) / level_room_;
+    else
+        onto_level = 0.0;
+    padded_product(means_, f.padded_x(), means_times_x_);
+    for (size_t g = 0; g < G; ++g)
+        theta[g] = (theta[g] - alphas[g] * onto_level) / sums_[g] + means_times_x_[g];
+    if (has_bounds) {
+        onto_bounds -= dot(tilt_.data(), f.padded_x().data(), n_) / bound_room_;
+        for (size_t p = 0; p < problem_.n_normed; ++p)
+            a[p] = (a[p] - onto_bounds) / bound_sums_[p] - tilt_[p] * w[p];
+    }
+}
+
+}  // namespace fdrsvm::master

@@ -1,0 +1,45 @@
+// Newton's matrix of the master problem: one Cholesky factor of size width + 1, [master].
+#pragma once
+
+#include "cone.hpp"
+#include "problem.hpp"
+
+namespace fdrsvm::master {
+
+// diag(curvature) + R' diag(weights) R (+ W^-2), with theta and a eliminated.
+class System {
+  public:
+    explicit System(const Problem& problem);
+
+    // At these weights of the rows (and the cone's scaling, for l2), and factorised.
+    void build(ConstVector weights, const ConeScaling& scaling);
+
+    // Sets f = (Newton's matrix)^-1 f over all variables.
+    void solve(Variables& f);
+
+  private:
+    void set_client_mean(size_t g, ConstVector weights);
+    void add_cuts(ConstVector weights);
+    void add_level(double weight);
+    void add_norm_rows(ConstVector weights);
+    void add_cone(const ConeScaling& scaling);
+    void add_to_x(double scale, ConstVector x, Variables& f) const;
+
+    const Problem& problem_;
+    const RowPlaces at_;
+    size_t n_;          // of (w, s)
+    Buffer<> storage_;  // of H_
+    Matrix H_;          // upper half: the matrix, then its factor
+    Buffer<> centred_;  // a block of rows sqrt(weight) (x_k - xbar_g)
+    Buffer<> means_storage_;
+    Matrix means_;             // xbar_g: the weighted mean of client g's cuts
+    Buffer<> sums_;            // delta_g: their weights' sum
+    Buffer<> pull_;            // u = sum_g alpha_g xbar_g
+    double level_room_ = 0.0;  // tau_l
+    Buffer<> tilt_;            // (e, 1)
+    Buffer<> bound_sums_;      // d1 + d2, one per feature
+    double bound_room_ = 0.0;  // tau
+    Buffer<> means_times_x_;   // room for a solve
+};
+
+}  // namespace fdrsvm::master

@@ -1,0 +1,146 @@
+// The worst-case risk of one client: what its kernels take and give. Nothing here depends on the
+// instruction set, so that the bindings may see it.
+//
+// Flips  [flips]    without a support labels are flipped in order of gain; the rest moves features
+// Moves  [box-dual] on a box the multiplier is searched at which the budget is spent, search.hpp
+// Proof  [mixture]  the loss of the very distribution found, computed apart from the value
+#pragma once
+
+#include <cmath>
+
+#include "../core/norms.hpp"
+
+namespace fdrsvm::risk {
+
+// All distributions whose transport from the data costs at most `epsilon` on average; a flipped
+// label costs `kappa`, a move its length in the norm.
+struct Ball {
+    double epsilon = 0.0, kappa = 0.0;
+    Norm norm = Norm::linf;
+};
+
+struct Masses {
+    ConstVector y, mass;
+};
+
+// Feature by feature.
+struct Box {
+    ConstVector low, high;
+};
+
+// A client's rows. `floor` is 0 for the hinge; -inf for the paper's linear loss.
+struct Samples {
+    ConstMatrix X;
+    Masses masses;
+    Box box;
+    Ball ball;
+    double floor = 0.0;
+};
+
+struct Model {
+    ConstVector w;
+    double intercept = 0.0;
+};
+
+// ------------------------------------------------------------------------------------- flips
+
+// A threshold on gains: what gains more is flipped whole. `above` is its mass, `tied` the mass at
+// the threshold.
+struct Threshold {
+    double at, above, tied;
+};
+
+// Smallest threshold, not below `floor`, whose mass above it is at most `budget`.
+Threshold upper_quantile(ConstVector gains, ConstVector mass, double budget, double floor);
+
+// Threshold and flipped mass. Above `floor` the tied samples are flipped by the common fraction
+// that spends the budget exactly; at `floor` they are kept.
+struct FlipRule {
+    double threshold = 0.0, fraction = 0.0, flipped = 0.0;
+
+    double share(double gain) const {
+        return gain > threshold ? 1.0 : gain == threshold ? fraction : 0.0;
+    }
+};
+FlipRule flip_rule(const Threshold& found, double budget, double floor);
+
+// Each sample's losses under its own and the other label, and their slopes in their own margins.
+struct LabelLosses {
+    ConstVector kept, flipped, kept_slope, flipped_slope;
+};
+
+// `rest` is the budget that the flips leave for moving features. `proof` is the expected loss that
+// this adversary really reaches: it never exceeds the value, and equals it up to rounding.
+// `constant` and `slope_b` belong to the cut: what is left of it at w = 0, b = 0 (of the hinge
+// alone), and its slope in b.
+struct FlipsFound {
+    double value = 0.0, proof = 0.0, multiplier = 0.0, rest = 0.0, constant = 0.0, slope_b = 0.0;
+};
+
+// Worst case for any loss; `least` is the smallest multiplier allowed. Fills shares and residuals:
+// mass times label times slope.
+FlipsFound worst_labels(const LabelLosses& losses, const Masses& samples, const Ball& ball,
+                        double least, Vector shares, Vector residual);
+
+// The same for max(floor, 1 - margin): the hinge at floor 0, the paper's linear loss at -inf.
+// Residuals take the place of the margins; shares are filled unless empty.
+FlipsFound worst_hinge_labels(Vector margins, const Masses& samples, const Ball& ball, double least,
+                              double floor, Vector shares);
+
+// The hinge's worst case when features may go anywhere. Fills the slope in w of the cut without its
+// norm.
+FlipsFound worst_without_box(const Samples& samples, const Model& model, Vector slope);
+
+// Adds `scale` times a subgradient of the dual norm at w. For l1 the largest entries share equally,
+// so that the order of features does not matter.
+void add_norm_subgradient(ConstVector w, Norm norm, double scale, Vector out);
+
+// --------------------------------------------------------------------------------------- moves
+
+// What is done to each sample at the lower (0) and the upper (1) end of the bracket; `share` of its
+// mass goes the lower way. A label is 0 where the sample is left alone with its loss at the floor.
+struct WorstMoves {
+    Vector shares;
+    Matrix labels, steps;  // of two rows
+};
+
+// Value (dual), proof (the loss of the very moves found) and the multiplier.
+struct BoxFound {
+    double value = 0.0, proof = 0.0, multiplier = 0.0, slope_b = 0.0;
+};
+
+// Solves [box-dual]; fills the subgradient and, if not null, the moves.
+BoxFound worst_in_box(const Samples& samples, const Model& model, Vector subgradient,
+                      WorstMoves* moves);
+
+// The points that one end's labels (0: left alone) and steps stand for.
+void displace(const Samples& samples, const Model& model, ConstVector labels, ConstVector steps,
+              Matrix points);
+
+// Mean of the hinge over a worst case's atoms; fills its subgradient in w.
+struct MeanHinge {
+    double mean = 0.0, slope_b = 0.0;
+};
+MeanHinge hinge_of_atoms(const Samples& samples, const Model& model, const WorstMoves& moves,
+                         Vector slope);
+
+// First row with a value outside the box, or the number of rows.
+size_t first_outside(ConstMatrix X, const Box& box);
+
+// ---------------------------------------------------------------------------------------- cuts
+
+// A tangent touches at (w, b) with a value and slopes. Its constant, lowered by what rounding may
+// have added: a cut must not lie too high.
+struct Tangent {
+    double value = 0.0, slope_b = 0.0;
+    ConstVector slope;
+};
+double constant_on_box(const Tangent& tangent, const Model& model, const Box& box);
+
+// Masses sum to 1, so a smaller slope of the intercept is rounding; a server that followed it would
+// end at intercepts of 1e15.
+inline double without_rounding(double slope_b) {
+    return std::fabs(slope_b) > 1e-15 ? slope_b : 0.0;
+}
+
+}  // namespace fdrsvm::risk

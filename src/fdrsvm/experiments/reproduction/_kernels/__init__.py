@@ -1,1 +1,0 @@
-"""Compiled runs of the baselines. Arguments are clean; nothing is checked here."""

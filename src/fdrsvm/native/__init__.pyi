@@ -1,0 +1,2 @@
+# The parts have stubs of their own beside this one.
+LEVEL: str

@@ -1,0 +1,3 @@
+from fdrsvm.maths.arrays import Array
+
+def dual_norm(w: Array, norm: int) -> float: ...
