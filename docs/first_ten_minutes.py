@@ -20,8 +20,7 @@ PAGE = Path(__file__).with_name("first-ten-minutes.md")
 HEAD = """# The first ten minutes
 
 What a new user types and sees. This page is the transcript of a real run:
-`python docs/first_ten_minutes.py` types it again and writes what comes back. The first commands
-also compile, once; each takes up to a minute longer then.
+`python docs/first_ten_minutes.py` types it again and writes what comes back.
 
 ```
 pip install .          # in a checkout of the project

@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from benchmarks import __main__ as command
-from benchmarks import central, client, footprint, oracle, publish
+from benchmarks import central, client, footprint, oracle, publish, releases
 from benchmarks.clock import BATCH, LEAST, MOST, ContestantError, fresh_python, in_child, time_calls
 from benchmarks.growth import fit_growth
 from benchmarks.problems import Case, central_case, cold_case, ridge_case, uniform, warm_cases
@@ -227,6 +227,91 @@ def test_an_unknown_part_is_refused(capsys):
     with pytest.raises(SystemExit, match="2"):
         command.main(["nonsense"])
     assert "nonsense" in capsys.readouterr().err
+
+
+def test_releases_need_another_interpreter(tmp_path, capsys):
+    with pytest.raises(SystemExit, match="2"):
+        command.main(["releases"])
+    assert "--old" in capsys.readouterr().err
+    here = releases.Release(sys.executable, os.environ.get("PYTHONPATH", ""))
+    with pytest.raises(SystemExit, match="nothing to compare"):
+        releases.compare(here, here, tmp_path / "releases.csv")
+
+
+@pytest.fixture
+def here():
+    """The release that is being tested, in processes of its own."""
+    release = releases.Release(sys.executable, os.environ.get("PYTHONPATH", ""))
+    yield release
+    release.close()
+
+
+def test_a_release_repeats_a_case_and_says_what_went_wrong(here):
+    first, second = (here.repeat("oracle 50x4 epsilon 0.05, function") for _ in range(2))
+    assert 0.0 < min(first["cpu"], second["cpu"]) < 0.1
+    w, X, y = uniform(50, 4)
+    risk = worst_case_risk(w, X, y, epsilon=0.05, kappa=0.5, norm="linf", support="unit-box")
+    assert first["answer"] == second["answer"] == risk.value
+    with pytest.raises(ContestantError, match="KeyError: 'nonsense'"):
+        here.repeat("nonsense")
+    assert here.repeat("oracle 50x4 epsilon 0.05, function")["answer"] == risk.value
+    with pytest.raises(ContestantError, match="ValueError: so it is"):
+        here.fresh("-c", "raise ValueError('so it is')")
+
+
+def test_two_releases_take_turns():
+    """Each is first every other time; the warm-up is not counted."""
+    order = []
+
+    def turn(name):
+        order.append(name)
+        return {"cpu": float(len(order))}
+
+    pairs = releases.in_turns(lambda: turn("old"), lambda: turn("now"), quick=False)
+    assert len(pairs) == releases.MOST
+    assert order[:6] == ["old", "now", "old", "now", "now", "old"]
+    assert [pairs[0], pairs[1]] == [({"cpu": 3.0}, {"cpu": 4.0}), ({"cpu": 6.0}, {"cpu": 5.0})]
+    assert len(releases.in_turns(lambda: turn("old"), lambda: turn("now"), quick=True)) == 1
+
+
+@pytest.mark.parametrize(
+    ("now", "goal", "ratio", "said"),
+    [
+        (1.0, 2.0, 1.5, "met"),
+        (3.0, 2.0, 1.5, "missed"),
+        (1.0, None, 0.96, "met"),
+        (1.0, None, 0.95, "slower"),
+        (1.0, 2.0, 0.9, "slower"),
+    ],
+)
+def test_a_release_that_is_slower_meets_no_goal(now, goal, ratio, said):
+    assert releases.verdict(now, goal, ratio) == said
+
+
+def test_rows_of_two_releases_have_medians_and_goals():
+    """A goal that is a multiple is one of the yardstick beside the new figure."""
+    figures = ((4.0, 1.0), (6.0, 2.0), (100.0, 4.0))
+    pairs = [
+        ({"cpu": old, "answer": 1.0}, {"cpu": now, "yardstick": 1.0, "answer": 1.5})
+        for old, now in figures
+    ]
+    row = releases.row_of("oracle 1000000x14 l1 free epsilon 0.5", "cpu", ["cpu"], pairs)
+    assert (row["old"], row["now"], row["ratio"]) == ("6", "2", "4")
+    assert (row["goal"], row["verdict"], row["difference"]) == ("2.5", "met", "0.5")
+    assert row["remark"] == "2.0 times the two products"
+    plain = [({"cpu": 1.0, "wall": 9.0}, {"cpu": 1.0, "wall": 4.0})]
+    name = "ADMM 50 rounds, 1000 clients, two threads"
+    row = releases.row_of(name, "wall", ["cpu", "wall"], plain)
+    assert (row["case"], row["unit"], row["goal"]) == (f"{name}, wall", "s wall", "2")
+    assert row["verdict"] == "missed"
+
+
+def test_every_goal_is_that_of_a_case_that_is_measured():
+    names = {*releases.main_cases(), *releases.long_cases(), *dict(releases.process_cases())}
+    assert {goal.removesuffix(", wall") for goal in releases.GOALS} <= names
+    kept = {row["case"] for row in publish.kept_rows()["releases"]}
+    assert set(releases.GOALS) <= kept
+    assert {case.removesuffix(", wall") for case in kept} <= names
 
 
 def test_every_table_on_the_page_is_made_of_its_rows():
