@@ -239,7 +239,7 @@ def test_cuts_of_different_numbers_stay_with_their_clients():
         ({0: HONEST, 1: {**HONEST, "risks": np.ones(2)}}, ValueError),
         ({0: HONEST, 1: {**HONEST, "slopes": np.ones((1, 2))}}, ValueError),
         ({0: {"risks": np.ones(1)}}, KeyError),
-        ({"first": HONEST}, RuntimeError),
+        ({"first": HONEST}, TypeError),
         ([HONEST], TypeError),
     ],
 )
