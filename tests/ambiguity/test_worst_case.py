@@ -1,6 +1,7 @@
 """worst_case_risk against independent programs, its own invariants, and hard cases."""
 
 import itertools
+from copy import deepcopy
 
 import numpy as np
 import pytest
@@ -506,3 +507,11 @@ def test_the_oracle_is_the_function(rng):
         other = worst_case_risk(w, X, y, epsilon=0.1, kappa=0.3, support="unit-box", intercept=0.25)
         assert one.value == other.value
         np.testing.assert_array_equal(one.subgradient, other.subgradient)
+
+
+@pytest.mark.parametrize("support", [None, "unit-box"])
+def test_a_copied_oracle_answers_as_the_first_one(support, rng):
+    X, y = rng.random((20, 3)), np.where(rng.random(20) < 0.5, -1.0, 1.0)
+    oracle = RiskOracle(X, y, epsilon=0.1, support=support)
+    w = np.array([1.0, -2.0, 0.5])
+    assert deepcopy(oracle)(w).value == oracle(w).value

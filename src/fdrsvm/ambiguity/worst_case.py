@@ -141,6 +141,14 @@ class RiskOracle:
                 floor=-np.inf if isinstance(self.loss, Linear) else 0.0,
             )
 
+    def __getstate__(self) -> dict[str, Any]:
+        """Without what compiled code made of it, which the ball's setter makes again."""
+        return {name: each for name, each in vars(self).items() if name not in ("labels", "_data")}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update(state)
+        self.ball = state["_ball"]
+
     def __call__(self, w: Any, intercept: float = 0.0) -> WorstCaseRisk:
         """Worst-case risk at ``w``, checked against its own proof."""
         w = self._clean(w)

@@ -52,6 +52,11 @@ class ClientProblem:
     resolution: float = 0.0
     _penalised: dict[str, Any] = field(default_factory=dict, init=False, repr=False)
 
+    def __getstate__(self) -> dict[str, Any]:
+        """Without the solvers' problems, which are made again when they are needed."""
+        kept = {name: each for name, each in vars(self).items() if name != "prepared"}
+        return {**kept, "_penalised": {}}
+
     @cached_property
     def width(self) -> int:
         """Length of a model."""
