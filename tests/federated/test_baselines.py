@@ -19,6 +19,7 @@ from fdrsvm.federated.algorithms import (
 )
 from fdrsvm.federated.algorithms._batches import batch_size, client_generator, epoch_order
 from fdrsvm.federated.federation import Federation, Replies
+from fdrsvm.federated.limits import Limits
 from fdrsvm.federated.messages import Update
 from fdrsvm.federated.problem import make_client
 from fdrsvm.federated.rounds import run_rounds
@@ -460,3 +461,17 @@ def test_the_momentum_of_feddro_follows_the_learning_rate():
     assert FedDRO(0.5).beta == 0.05
     assert FedDRO(20.0).beta == 1.0
     assert FedDRO(0.5, momentum=0.3).beta == 0.3
+
+
+def test_honest_tilted_means_pass_the_screen_of_agreed_limits(rng):
+    """Their cuts have smaller constants than the mass of their rows: only their form is judged."""
+    clients = []
+    for g in range(2):
+        X = rng.random((25, 3))
+        y = np.where(X[:, 0] + 0.2 * rng.normal(size=25) > 0.5, 1.0, -1.0)
+        clients.append(make_client(f"client-{g}", X, y, epsilon=0.05))
+    result = run_rounds(
+        InProcess(clients), FedDRO(), max_rounds=4, tol=0.0, limits=Limits.checked(1.0, 3)
+    )
+    assert result.n_rounds == 4  # with on_fault="stop" a fault would have ended it
+    assert np.isfinite(result.objective)

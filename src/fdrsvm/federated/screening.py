@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple, TypeAlias
 
@@ -93,13 +93,11 @@ class Rules:
     """What answers are held against besides their form.
 
     ``of_sums`` says that updates are weighted sums over clients, as secure aggregation gives them:
-    rules that sums do not keep are left out then. ``of_masses`` says that a hinge cut's constant is
-    the mass of its rows; FedDRO's tilted means are lower.
+    rules that sums do not keep are left out then.
     """
 
     limits: Limits | None = None
     of_sums: bool = False
-    of_masses: bool = True
 
     @cached_property
     def bounds(self) -> kernels.Bounds:
@@ -123,23 +121,18 @@ class Rules:
             highest_constant=limits.loss_at_zero,
             slopes=limits.slopes,
             has_slopes=limits.are_finite,
-            is_hinge=limits.is_hinge and self.of_masses,
+            is_hinge=limits.is_hinge,
             touches=is_exact and not self.of_sums,
             is_single=not self.of_sums,
             grid=limits.resolution,
         )
 
-    @cached_property
-    def without_masses(self) -> Rules:
-        """The same, but a cut's constant is not the mass of its rows."""
-        return replace(self, of_masses=False)
-
     def points(self, models: Array) -> kernels.Points:
         """With least loss and steepness at each, where the kernels cannot know the loss."""
         limits = self.limits
-        if limits is not None and limits.is_hinge and self.of_masses:
+        if limits is not None and limits.is_hinge:
             return kernels.Points(models)
-        if limits is None or not (limits.is_known_loss and limits.are_finite and self.of_masses):
+        if limits is None or not (limits.is_known_loss and limits.are_finite):
             return kernels.Points(models, np.full((len(models), 2), (0.0, np.inf)))
         scores = [limits.score_ceiling(model) for model in models]
         others = [[limits.least_loss(score), limits.steepness(score)] for score in scores]

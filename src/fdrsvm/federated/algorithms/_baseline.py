@@ -46,7 +46,6 @@ State = TypeVar("State", bound=BaselineState)
 class Baseline:
     """The part of an algorithm that is the same in all of them."""
 
-    has_masses: ClassVar[bool] = True  # whether a cut's constant is the mass of its rows
     patience: ClassVar[int | None] = None
 
     def start(self, federation: Federation) -> Any:
@@ -84,7 +83,7 @@ class Baseline:
         answers = answers_of(replies.values)
         return judge_answers(
             federation,
-            rules if self.has_masses else rules.without_masses,
+            rules,
             state.w[None],
             answers,
             penalties=penalties(federation),

@@ -90,7 +90,6 @@ class FedDRO(TiltedBaseline):
 
     name: ClassVar[str] = "feddro"
     state_type: ClassVar[type] = FedDROState
-    has_masses: ClassVar[bool] = False  # a tilted mean is below the mass of its rows
 
     def start(self, federation: Federation) -> FedDROState:
         """From w = 0, without an estimate z."""

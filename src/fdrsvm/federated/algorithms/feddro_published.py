@@ -73,7 +73,6 @@ class FedDROPublished(TiltedBaseline):
 
     name: ClassVar[str] = "feddro-published"
     state_type: ClassVar[type] = PublishedState
-    has_masses: ClassVar[bool] = False  # a tilted mean is below the mass of its rows
 
     def start(self, federation: Federation) -> PublishedState:
         """From w = 0 and z = 0."""
