@@ -65,7 +65,7 @@ def main(problem: str, solver: str) -> None:
     """Peak of the process, and what solving added."""
     solver_of(problem, solver, small=True)()
     call = solver_of(problem, solver, small=False)
-    Path("/proc/self/clear_refs").write_text("5")  # the peak starts anew from what is resident
+    Path("/proc/self/clear_refs").write_text("5")  # the peak starts again from what is resident
     before = peak_memory()
     call()
     peak = peak_memory()

@@ -2,7 +2,7 @@
 
     python -m benchmarks.publish [FOLDER]
 
-Rows of FOLDER, if one is given, go to benchmarks/results. Then the figures are drawn anew, and
+Rows of FOLDER, if one is given, go to benchmarks/results. Then the figures are drawn again, and
 every table that docs/benchmarks.md names between two marks is written there, from those rows.
 """
 

@@ -2,7 +2,7 @@
 
     OMP_NUM_THREADS=1 python benchmarks/pump_pools.py
 
-The paper draws 2700 records once and splits them anew in each repetition, so its standard
+The paper draws 2700 records once and splits them again in each repetition, so its standard
 deviations have no part from the records themselves. Here every repetition has records of its own;
 all else is the protocol `paper-code`, with leaks 1, 2, 3, 4e-3. The spread over these is what
 another draw, or another simulator of the same pump, may move a cell by. F-1 by repetition goes to

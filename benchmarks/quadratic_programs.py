@@ -141,7 +141,7 @@ def proxqp_solver(case: Case, warm: bool) -> Solve:
 
 
 def gurobi_solver(case: Case, warm: bool) -> Solve:  # noqa: ARG001 -- it has no warm start
-    """Gurobi as the paper's authors call it: the model is built anew for each solve."""
+    """Gurobi as the paper's authors call it: the model is built again for each solve."""
     import gurobipy as gp
 
     env = gp.Env(empty=True)

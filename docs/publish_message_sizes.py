@@ -127,7 +127,7 @@ def joining_table():
 
 
 def page_with_tables(text):
-    """The page, with its tables made anew."""
+    """The page, with its tables made again."""
     tables = {"rounds": rounds_table, "joining": joining_table}
     return MARKS.sub(lambda mark: f"{mark[1]}{tables[mark[2]]()}{mark[3]}", text)
 

@@ -172,7 +172,7 @@ def make_pump_pool(
     """All 2700 records that ``make_pump`` with the same arguments draws from.
 
     To repeat an experiment on one set of records, as the authors do, make one pool and split it
-    anew each time with ``split_pump_pool``.
+    again each time with ``split_pump_pool``.
     """
     levels = _check_severities(severities)
     noise = check_non_negative(noise, "noise")

@@ -135,7 +135,7 @@ def _check_header(header: Mapping[str, Any], kind: str, texts: Mapping[str, type
 
 
 def encoded_size(message: Broadcast | Update) -> int:
-    """len(encode(message)), without encoding anew what has the same form."""
+    """len(encode(message)), without encoding again what has the same form."""
     form = tuple([(name, array.shape) for name, array in message.values.items()])
     algorithm = message.algorithm if isinstance(message, Broadcast) else None
     digits = len(str(message.round))

@@ -39,7 +39,7 @@ class ClientProblem:
     exact : RiskOracle
         The worst case that is certified: ``risk`` itself but for ``worst_case="paper"``.
     blur : int
-        In cuts that are sent, so many rows near the margin count by a fraction.
+        In cuts that are sent, this many rows near the margin count by a fraction.
     resolution : float
         Risks are sent rounded up to a multiple of it and cuts' constants down, [resolution]; 0 is
         exact.

@@ -37,7 +37,7 @@ def _pool(seed: tuple[int, ...], severities: str) -> PumpPool:
 def draw_pump(
     chosen: Protocol, seed: int, severities: str, setting: str, repetition: int
 ) -> PumpData:
-    """The pump's rows in one repetition: one pool split anew, or a pool for each."""
+    """The pump's rows in one repetition: one pool split again, or a pool for each."""
     pool_seed = (seed, _STREAM, 0 if chosen.one_pool else repetition)
     split = np.random.default_rng(np.random.SeedSequence((seed, _STREAM, repetition, 1)))
     return split_pump_pool(_pool(pool_seed, severities), setting, random_state=split)

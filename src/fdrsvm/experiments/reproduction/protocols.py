@@ -30,7 +30,7 @@ class Protocol:
     published_feddro : bool
         FedDRO as the authors' code has it, or as [feddro].
     one_pool : bool
-        Whether one set of pump records is split anew for each repetition, or each has its own.
+        Whether one set of pump records is split again for each repetition, or each has its own.
     """
 
     name: str

@@ -82,7 +82,7 @@ class RowFile:
         append_whole(self.path, self._lines(rows))
 
     def replace(self, rows: Iterable[Mapping[str, Any]]) -> None:
-        """Writes all rows anew."""
+        """Writes all rows again."""
         header = dict(zip(self.columns, self.columns, strict=True))
         write_atomically(self.path, self._lines([header, *rows]))
 
