@@ -1,6 +1,9 @@
 #include "../risk/risk.hpp"
 
+#include <nanobind/stl/optional.h>
+
 #include <cmath>
+#include <optional>
 
 #include "arrays.hpp"
 #include "parts.hpp"
@@ -34,6 +37,12 @@ struct CutFound {
     RiskFound risk;
     double constant, norm_weight;
     nb::object slope;
+};
+// Risks and touching cuts at several models: the arrays of one message.
+struct CutsFound {
+    NewVector risks, proofs, constants;
+    NewMatrix slopes;  // with an intercept's entry last, if the models have one
+    NewVector norm_weights;
 };
 struct MovesFound {
     RiskFound risk;
@@ -74,27 +83,44 @@ class RiskData {
     }
 
     CutFound cut(nb::handle w, double intercept) const {
-        const HeldVector<> held(w, "w", X_.shape(1));
-        const Model model{held.view(), intercept};
         const size_t size = X_.shape(1);
+        const HeldVector<> held(w, "w", size);
         NewVector slope(size + 1), subgradient(size);
-        const Vector in_w = slope.view().first(size);
-        CutFound cut;
-        cut.slope = slope.object;
-        if (has_box_) {
-            cut.norm_weight = 0.0;
-            const double slope_b = cut_in_box(model, in_w, subgradient, cut);
-            slope.view()[size] = without_rounding(slope_b);
-            return cut;
-        }
-        const FlipsFound found = without_box(model, in_w);
-        std::copy(in_w.begin(), in_w.end(), subgradient.view().begin());
-        add_norm_subgradient(model.w, samples_.ball.norm, found.rest, subgradient.view());
-        cut.risk = {found.value, found.proof, found.multiplier, found.slope_b, subgradient.object};
-        cut.constant = found.constant;
-        cut.norm_weight = found.rest;
+        const Touching found =
+            touching({held.view(), intercept}, slope.view().first(size), subgradient.view());
         slope.view()[size] = without_rounding(found.slope_b);
-        return cut;
+        return {{found.value, found.proof, found.multiplier, found.intercept_subgradient,
+                 subgradient.object},
+                found.constant,
+                found.norm_weight,
+                slope.object};
+    }
+
+    // One call for all models of a message: short answers cost less than Python's part in them.
+    // Nothing if a number is not finite.
+    std::optional<CutsFound> cuts(nb::handle points) const {
+        const size_t size = X_.shape(1);
+        const HeldMatrix<> held(points, "points");
+        const size_t n_points = held.shape(0), width = held.shape(1);
+        if (width != size && width != size + 1)
+            throw nb::value_error(
+                "points: must have one column per feature, and one for an intercept");
+        if (!all_finite({held.data(), held.size()})) return std::nullopt;
+        CutsFound cuts{NewVector(n_points), NewVector(n_points), NewVector(n_points),
+                       NewMatrix(n_points, width), NewVector(n_points)};
+        Buffer<> subgradient(size);
+        for (size_t k = 0; k < n_points; ++k) {
+            const ConstVector point = held.view()[k];
+            const Vector slope = cuts.slopes.view()[k];
+            const Model model{point.first(size), width > size ? point[size] : 0.0};
+            const Touching found = touching(model, slope.first(size), subgradient);
+            if (width > size) slope[size] = without_rounding(found.slope_b);
+            cuts.risks.view()[k] = found.value;
+            cuts.proofs.view()[k] = found.proof;
+            cuts.constants.view()[k] = found.constant;
+            cuts.norm_weights.view()[k] = found.norm_weight;
+        }
+        return cuts;
     }
 
     MovesFound worst_moves(nb::handle w, double intercept) const {
@@ -141,17 +167,29 @@ class RiskData {
         return {found.value, found.proof, found.multiplier, found.slope_b, std::move(subgradient)};
     }
 
+    // A worst case and the cut that touches it; `slope_b` is the cut's, before rounding is removed.
+    struct Touching {
+        double value, proof, multiplier, intercept_subgradient;
+        double constant, slope_b, norm_weight;
+    };
+    Touching touching(const Model& model, Vector slope, Vector subgradient) const {
+        if (has_box_) return touching_in_box(model, slope, subgradient);
+        const FlipsFound found = without_box(model, slope);
+        std::copy(slope.begin(), slope.end(), subgradient.begin());
+        add_norm_subgradient(model.w, samples_.ball.norm, found.rest, subgradient);
+        return {found.value,    found.proof,   found.multiplier, found.slope_b,
+                found.constant, found.slope_b, found.rest};
+    }
+
     // Of the paper's linear loss the hinge is followed, under the distribution found.
-    double cut_in_box(const Model& model, Vector slope, NewVector& subgradient,
-                      CutFound& cut) const {
+    Touching touching_in_box(const Model& model, Vector slope, Vector subgradient) const {
         const size_t n_rows = X_.shape(0);
         const bool is_linear = samples_.floor < 0.0;
         Buffer<> shares(is_linear ? n_rows : 0), ends(is_linear ? 4 * n_rows : 0);
         WorstMoves moves{shares,
                          {ends.data(), 2, n_rows, n_rows},
                          {ends.data() + 2 * n_rows, 2, n_rows, n_rows}};
-        const BoxFound found = in_box(model, subgradient.view(), is_linear ? &moves : nullptr);
-        cut.risk = risk_of(found, subgradient.object);
+        const BoxFound found = in_box(model, subgradient, is_linear ? &moves : nullptr);
         Tangent tangent{found.proof, found.slope_b, slope};
         if (is_linear) {
             nb::gil_scoped_release unlocked;
@@ -159,11 +197,11 @@ class RiskData {
             tangent.value = hinge.mean;
             tangent.slope_b = hinge.slope_b;
         } else {
-            const Vector same = subgradient.view();
-            std::copy(same.begin(), same.end(), slope.begin());
+            std::copy(subgradient.begin(), subgradient.end(), slope.begin());
         }
-        cut.constant = constant_on_box(tangent, model, samples_.box);
-        return tangent.slope_b;
+        const double constant = constant_on_box(tangent, model, samples_.box);
+        return {found.value,     found.proof, found.multiplier, found.slope_b, constant,
+                tangent.slope_b, 0.0};
     }
 };
 
@@ -214,6 +252,13 @@ void bind_results(nb::module_& risk) {
         .def_ro("constant", &CutFound::constant)
         .def_ro("norm_weight", &CutFound::norm_weight)
         .def_ro("slope", &CutFound::slope);
+    nb::class_<CutsFound>(risk, "CutsFound")
+        .def_prop_ro("risks", [](const CutsFound& found) { return found.risks.object; })
+        .def_prop_ro("proofs", [](const CutsFound& found) { return found.proofs.object; })
+        .def_prop_ro("constants", [](const CutsFound& found) { return found.constants.object; })
+        .def_prop_ro("slopes", [](const CutsFound& found) { return found.slopes.object; })
+        .def_prop_ro("norm_weights",
+                     [](const CutsFound& found) { return found.norm_weights.object; });
     nb::class_<MovesFound>(risk, "MovesFound")
         .def_ro("risk", &MovesFound::risk)
         .def_prop_ro("shares", [](const MovesFound& found) { return found.shares.object; })
@@ -242,6 +287,7 @@ void bind_risk(nb::module_& module) {
              "low"_a.none() = nb::none(), "high"_a.none() = nb::none(), "floor"_a = 0.0)
         .def("worst_case", &RiskData::worst_case, "w"_a, "intercept"_a)
         .def("cut", &RiskData::cut, "w"_a, "intercept"_a)
+        .def("cuts", &RiskData::cuts, "points"_a)
         .def("worst_moves", &RiskData::worst_moves, "w"_a, "intercept"_a)
         .def("displaced", &RiskData::displaced, "w"_a, "labels"_a, "steps"_a);
     nb::class_<LabelFlips>(risk, "LabelFlips")

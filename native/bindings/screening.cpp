@@ -1,9 +1,8 @@
-#include <cstring>
-#include <string_view>
 #include <vector>
 
 #include "../screening/answers.hpp"
 #include "../screening/solves.hpp"
+#include "form.hpp"
 #include "indices.hpp"
 #include "parts.hpp"
 
@@ -66,44 +65,6 @@ struct HeldCuts {
     Cuts view() const { return {constants.view(), slopes.view(), norm_weights.view()}; }
 };
 
-// An array of float64 as it lies in memory, in any way. A round has four per client, and Python's
-// buffers cost less than nb::ndarray does.
-class AnyArray {
-  public:
-    AnyArray(nb::handle given, const char* name, int dimensions) {
-        if (PyObject_GetBuffer(given.ptr(), &buffer_, PyBUF_STRIDED_RO | PyBUF_FORMAT) != 0) {
-            PyErr_Clear();
-            buffer_.obj = nullptr;
-        }
-        if (buffer_.obj == nullptr || buffer_.ndim != dimensions || !is_float64()) {
-            PyBuffer_Release(&buffer_);
-            refuse(name,
-                   "an array of float64 with " + std::to_string(dimensions) + " dimension(s)");
-        }
-    }
-    AnyArray(AnyArray&& other) noexcept : buffer_(other.buffer_) { other.buffer_.obj = nullptr; }
-    ~AnyArray() { PyBuffer_Release(&buffer_); }  // does nothing without an object
-
-    size_t shape(int axis) const { return static_cast<size_t>(buffer_.shape[axis]); }
-    double* copy_to(double* out) const {
-        const char* row = static_cast<const char*>(buffer_.buf);
-        const Py_ssize_t columns = buffer_.ndim == 2 ? buffer_.shape[1] : 1;
-        const Py_ssize_t step = buffer_.ndim == 2 ? buffer_.strides[1] : 0;
-        for (Py_ssize_t i = 0; i < buffer_.shape[0]; ++i, row += buffer_.strides[0])
-            for (Py_ssize_t j = 0; j < columns; ++j)
-                std::memcpy(out++, row + j * step, sizeof *out);
-        return out;
-    }
-
-  private:
-    Py_buffer buffer_;
-
-    bool is_float64() const {
-        const std::string_view format = buffer_.format == nullptr ? "" : buffer_.format;
-        return format == "d" || format == "=d";  // the second where it is not aligned
-    }
-};
-
 // Arrays of one name from every client's answer, one below the other in an array of our own.
 template <size_t Dimensions>
 class Gathered {
@@ -114,7 +75,10 @@ class Gathered {
         arrays_.reserve(all.size());
         for (auto [client, values] : all) {
             const nb::object given = values[key];
-            arrays_.emplace_back(given, name, static_cast<int>(Dimensions));
+            arrays_.emplace_back(given);
+            if (!arrays_.back().is_float64() || arrays_.back().n_dimensions() != Dimensions)
+                refuse(name,
+                       "an array of float64 with " + std::to_string(Dimensions) + " dimension(s)");
         }
     }
 
@@ -123,16 +87,17 @@ class Gathered {
     size_t width(size_t k) const { return Dimensions == 2 ? arrays_[k].shape(1) : 1; }
 
     // They must all be this long, or this wide.
-    void check(size_t expected, int axis) const {
-        for (const AnyArray& array : arrays_) check_size(name_, array.shape(axis), expected);
+    void check(size_t expected, size_t axis) const {
+        for (const AnyBuffer& array : arrays_) check_size(name_, array.shape(axis), expected);
     }
     void copy_to(double* out) const {
-        for (const AnyArray& array : arrays_) out = array.copy_to(out);
+        for (const AnyBuffer& array : arrays_)
+            array.all_of([&](double value) { return *out++ = value, true; });
     }
 
   private:
     const char* name_;
-    std::vector<AnyArray> arrays_;
+    std::vector<AnyBuffer> arrays_;
 };
 
 nb::object joined(const Gathered<1>& arrays, size_t size) {
@@ -397,6 +362,10 @@ void bind_standards(nb::module_& module) {
 }
 
 void bind_answers(nb::module_& module) {
+    nb::class_<Form>(module, "Form")
+        .def(nb::init<const nb::dict&, const nb::list&, const nb::list&>(), "shapes"_a,
+             "together"_a, "never_negative"_a)
+        .def("fault", &Form::fault, "values"_a);
     nb::class_<HeldCuts>(module, "Cuts")
         .def(nb::init<nb::handle, nb::handle, nb::handle, nb::handle>(), "owners"_a, "constants"_a,
              "slopes"_a, "norm_weights"_a)

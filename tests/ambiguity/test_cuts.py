@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose
+from scipy import sparse
 
 from fdrsvm import NumericalError, RiskOracle, worst_case_distribution, worst_case_risk
 from fdrsvm.maths.losses import LOSSES
@@ -47,6 +48,35 @@ def assert_below(cut, risk, rng, w, b, norm):
         except NumericalError:
             continue
         assert value_of(cut, u, c, norm) <= value + ROUNDING * size_of(cut, u, c, norm)
+
+
+@pytest.mark.parametrize(("norm", "boxed"), list(itertools.product(NORMS, (False, True))))
+def test_cuts_at_several_models_have_the_bits_of_one_after_the_other(norm, boxed, rng):
+    for _ in range(20):
+        p = random_problem(rng, norm, boxed, "exact")
+        arguments = {name: v for name, v in p.arguments.items() if name != "intercept"}
+        oracle = RiskOracle(p.X, p.y, **arguments)
+        models = np.array([np.append(u, b) for u, b in other_models(rng, p.w, p.intercept)])
+        for points in (models, np.ascontiguousarray(models[:, :-1])):
+            found = oracle.cuts(points)
+            for k, point in enumerate(points):
+                b = point[p.w.size] if point.size > p.w.size else 0.0
+                risk, cut = oracle.cut(np.ascontiguousarray(point[: p.w.size]), b)
+                assert (found.risks[k], found.proofs[k]) == (risk.value, risk.proof)
+                assert (found.constants[k], found.norm_weights[k]) == (
+                    cut.constant,
+                    cut.norm_weight,
+                )
+                assert found.slopes[k].tobytes() == cut.slope[: point.size].tobytes()
+
+
+def test_cuts_at_several_models_are_for_finite_models_dense_rows_and_the_hinge(rng):
+    X, y = rng.normal(size=(5, 2)), np.array([1.0, -1.0, 1.0, -1.0, 1.0])
+    assert RiskOracle(X, y, epsilon=0.1).cuts(np.ones((1, 2))) is not None
+    assert RiskOracle(X, y, epsilon=0.1).cuts(np.array([[1.0, np.nan]])) is None
+    assert RiskOracle(X, y, epsilon=0.1, loss="logistic").cuts(np.ones((1, 2))) is None
+    assert RiskOracle(X, y, epsilon=0.1, worst_case="paper").cuts(np.ones((1, 2))) is None
+    assert RiskOracle(sparse.csr_array(X), y, epsilon=0.1).cuts(np.ones((1, 2))) is None
 
 
 @pytest.mark.parametrize(("norm", "boxed"), list(itertools.product(NORMS, (False, True))))

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.optimize import linprog
 
-from fdrsvm.maths.norms import NORMS, dual_norm, dual_norm_subgradient, norm_rows
+from fdrsvm.maths.norms import NORMS, dual_norm, dual_norm_subgradient, norm_of, norm_rows
 
 vectors = st.lists(
     st.integers(-3, 3).map(float) | st.floats(-1e6, 1e6), min_size=1, max_size=6
@@ -53,3 +53,9 @@ def test_the_l2_norm_neither_overflows_nor_vanishes(w, exponent):
     assert dual_norm(w * scale, "l2") == pytest.approx(
         math.hypot(*(w * scale)), rel=1e-12, abs=1e-300
     )
+
+
+@pytest.mark.parametrize("norm", NORMS)
+@given(d=vectors)
+def test_the_norm_of_one_vector_is_that_of_one_row(norm, d):
+    assert norm_of(d, norm) == pytest.approx(norm_rows(d[None], norm)[0], rel=1e-14)

@@ -5,6 +5,8 @@ That honest answers pass and that what passes is legal is tested in tests/federa
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from fdrsvm.federated.limits import Limits
 from fdrsvm.federated.screening import Rules
@@ -279,3 +281,100 @@ def test_what_does_not_fit_together_is_refused():
             slopes=np.ones((1, 1, 1)),
             norm_weights=np.ones((2, 1)),
         )
+
+
+SHAPES = {"constants": (None,), "slopes": (None, 2), "norm_weights": (None,), "squares": (3,)}
+FORM = screening.Form(
+    SHAPES, [("constants", "slopes", "norm_weights")], ["norm_weights", "squares"]
+)
+
+
+def arrays_of(n_cuts):
+    return {
+        "constants": np.ones(n_cuts),
+        "slopes": -np.ones((n_cuts, 2)),
+        "norm_weights": np.ones(n_cuts),
+        "squares": np.zeros(3),
+    }
+
+
+def first_broken_rule(values):
+    """The rules of form, in order, as NumPy sees them."""
+    if values.keys() != SHAPES.keys():
+        return "names", None
+    for name, shape in SHAPES.items():
+        array = values[name]
+        if not isinstance(array, np.ndarray) or array.dtype != np.float64:
+            return "dtype", name
+        if array.ndim != len(shape) or any(
+            n not in (None, m) for n, m in zip(shape, array.shape, strict=True)
+        ):
+            return "shape", name
+        if not np.isfinite(array).all():
+            return "finite", name
+    for name in ("slopes", "norm_weights"):
+        if len(values[name]) != len(values["constants"]):
+            return "cuts", name
+    for name in ("norm_weights", "squares"):
+        if (values[name] < 0.0).any():
+            return "negative", name
+    return None
+
+
+CHANGES = [
+    lambda array: array.astype(np.float32),
+    lambda array: array.astype(object),
+    lambda array: array.astype(">f8"),
+    lambda array: array.tolist(),
+    lambda array: memoryview(array),
+    lambda array: array[..., None],
+    lambda array: array.sum(),
+    lambda array: np.concatenate([array, array]),
+    lambda array: array[:0],
+    lambda array: np.full_like(array, np.nan),
+    lambda array: np.full_like(array, -np.inf),
+    lambda array: -1.0 - np.abs(array),
+    lambda array: -0.0 * array,
+    lambda array: np.asfortranarray(array),
+    lambda array: np.repeat(array, 2, axis=-1)[..., ::2],  # every other number in memory
+    lambda array: None,
+]
+
+
+@given(
+    n_cuts=st.integers(0, 4),
+    changes=st.dictionaries(st.sampled_from(sorted(SHAPES)), st.sampled_from(CHANGES), max_size=2),
+    gone=st.sets(st.sampled_from(sorted(SHAPES)), max_size=1),
+    more=st.booleans(),
+)
+def test_the_form_of_an_answer(n_cuts, changes, gone, more):
+    values = arrays_of(n_cuts)
+    for name, change in changes.items():
+        values[name] = change(values[name])
+    values = {name: array for name, array in values.items() if name not in gone}
+    if more:
+        values["more"] = np.ones(1)
+    assert FORM.fault(values) == first_broken_rule(values)
+
+
+def test_one_nan_anywhere_is_found():
+    for k in range(6):
+        values = arrays_of(3)
+        values["slopes"].flat[k] = np.nan
+        assert FORM.fault(values) == ("finite", "slopes")
+
+
+@pytest.mark.parametrize(
+    ("shapes", "together", "error"),
+    [
+        ({"a": 3}, [], TypeError),
+        ({"a": ("3",)}, [], TypeError),
+        ({"a": (-1,)}, [], TypeError),
+        ({1: (3,)}, [], TypeError),
+        ({"a": (3,)}, ["a"], TypeError),
+        ({"a": (3,)}, [("a", "b", "c")], ValueError),
+    ],
+)
+def test_a_form_that_is_not_one_is_refused(shapes, together, error):
+    with pytest.raises(error, match="must be"):
+        screening.Form(shapes, together, [])

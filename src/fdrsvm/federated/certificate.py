@@ -20,7 +20,7 @@ import numpy.typing as npt
 
 from fdrsvm.federated.federation import Federation, Replies
 from fdrsvm.maths.arrays import Array
-from fdrsvm.maths.norms import dual_norm, norm_rows
+from fdrsvm.maths.norms import dual_norm, norm_of, norm_rows
 from fdrsvm.maths.sums import dot, weighted_sum
 from fdrsvm.solvers.cut_model import CutModel
 from fdrsvm.solvers.master import minimise_model
@@ -196,36 +196,49 @@ def observe(
 
     ``newest`` is the share of the new cuts in the mixture.
     """
-    risks = replies.firsts("risks")
-    constants, norm_weights = replies.firsts("constants"), replies.firsts("norm_weights")
-    slopes = replies.firsts("slopes", np.full(federation.width, np.nan))
-    mixture = Proof(
-        _mixed(evidence.mixture.constants, constants, newest),
-        _mixed(evidence.mixture.slopes, slopes, newest),
-        _mixed(evidence.mixture.norm_weights, norm_weights, newest),
-    )
+    risks, cuts = _said(federation, replies)
+    mixture = cuts
+    if newest < 1.0 or not replies.are_complete:
+        mixture = Proof(
+            _mixed(evidence.mixture.constants, cuts.constants, newest),
+            _mixed(evidence.mixture.slopes, cuts.slopes, newest),
+            _mixed(evidence.mixture.norm_weights, cuts.norm_weights, newest),
+        )
     standing = evidence.standing.with_point(federation, point, federation.objective(risks), risks)
     standing = _with_mixture(federation, standing, mixture)
     window = -max(1, _MAX_CUTS // federation.n_clients)
     return Evidence(
         standing,
         mixture,
-        np.concatenate([evidence.constants, constants[None]])[window:],
-        np.concatenate([evidence.slopes, slopes[None]])[window:],
-        np.concatenate([evidence.norm_weights, norm_weights[None]])[window:],
+        np.concatenate([evidence.constants, cuts.constants[None]])[window:],
+        np.concatenate([evidence.slopes, cuts.slopes[None]])[window:],
+        np.concatenate([evidence.norm_weights, cuts.norm_weights[None]])[window:],
     )
+
+
+def _said(federation: Federation, replies: Replies) -> tuple[Array, Proof]:
+    """Each client's risk and its one cut; nan for those who did not answer."""
+    if replies.are_complete:  # gathered already, for the screen
+        gathered = replies.answers
+        cuts = gathered.cuts
+        return gathered.risks[:, 0], Proof(cuts.constants, cuts.slopes, cuts.norm_weights)
+    slopes = replies.firsts("slopes", np.full(federation.width, np.nan))
+    cut_of = Proof(replies.firsts("constants"), slopes, replies.firsts("norm_weights"))
+    return replies.firsts("risks"), cut_of
 
 
 def _mixed(old: Array, new: Array, newest: float) -> Array:
     """The share ``newest`` of the new; the old where a client was absent."""
     mixed = new if newest == 1.0 else old + newest * (new - old)
-    absent = np.isnan(new)
-    return np.where(absent, old, mixed) if absent.any() else mixed
+    return np.where(np.isnan(new), old, mixed)
 
 
 def _with_mixture(federation: Federation, standing: Standing, mixture: Proof) -> Standing:
     """The bound that one cut per client proves: [model-bound] with every share 1."""
-    reach = reach_of(federation, standing.model, mixture.slopes)
+    # Floors, if there are any, keep models small, and nobody asks how far a bound reaches.
+    reach = np.inf
+    if not federation.floor > 0.0:
+        reach = reach_of(federation, standing.model, mixture.slopes)
     alphas, P = federation.alphas, federation.n_features
     if federation.width > P:  # an intercept's slope must be made to vanish first
         everyone = np.arange(federation.n_clients)
@@ -236,7 +249,7 @@ def _with_mixture(federation: Federation, standing: Standing, mixture: Proof) ->
         return standing.with_bound(
             bound.value, bound.radius, lambda: model_proof(model, bound.shares)
         )
-    length = float(norm_rows(weighted_sum(alphas, mixture.slopes)[None], federation.norm)[0])
+    length = norm_of(weighted_sum(alphas, mixture.slopes), federation.norm)
     excess = length - dot(alphas, mixture.norm_weights)
     value, radius, theta = mixture_bound(
         dot(alphas, mixture.constants), excess, federation.floor, reach

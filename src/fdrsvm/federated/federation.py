@@ -116,8 +116,14 @@ class Federation:
 
     def objective(self, risks: Array) -> float:
         """sum_g alpha_g risk_g; nan if that of a client with weight is not known."""
+        if self._all_count:
+            return dot(self.alphas, risks)
         counted = self.alphas > 0.0
         return dot(self.alphas[counted], risks[counted])
+
+    @cached_property
+    def _all_count(self) -> bool:
+        return bool((self.alphas > 0.0).all())
 
 
 def check_radii(profiles: Sequence[ClientProfile], lipschitz: float, *, of_sums: bool) -> None:
@@ -186,6 +192,16 @@ class Replies:
     def values(self) -> dict[int, Values]:
         """What each client that answered said, by its index."""
         return {g: update.values for g, update in enumerate(self.updates) if update is not None}
+
+    @cached_property
+    def are_complete(self) -> bool:
+        """Whether every client answered."""
+        return len(self.values) == len(self.updates)
+
+    @cached_property
+    def answers(self) -> screening.Answers:
+        """Risks and cuts of those who answered, at least one, gathered for the kernels."""
+        return screening.Answers(self.values)
 
     def rows(self, name: str, missing: Array) -> Array:
         """One array of every client as rows; for absent clients the rows of ``missing``."""

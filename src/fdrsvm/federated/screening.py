@@ -12,10 +12,9 @@ A fault is one client's: the others' answers count.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
@@ -31,7 +30,6 @@ CONTRADICTION = "contradiction"
 MISSING, ERROR = "missing", "error"  # no answer: late or gone, or an error at the client
 
 ROUNDING = kernels.ROUNDING
-_FLOAT64 = np.dtype(np.float64)
 _NEVER_NEGATIVE = ("norm_weights", "squares")
 _RULES: dict[kernels.Rule, tuple[str, str]] = {
     kernels.Rule.NORM_WEIGHT: ("norm weight", "a cut's norm_weights entry exceeds epsilon L"),
@@ -140,22 +138,30 @@ class Rules:
 
 
 class Form(NamedTuple):
-    """Names and shapes of an answer's arrays, and those that are looked at together."""
+    """Names and shapes of an answer's arrays, as messages name them and as the kernels check."""
 
     shapes: Mapping[str, Shape]
     triples: tuple[tuple[str, str, str], ...]  # arrays of cuts whose number is not prescribed
-    never_negative: tuple[str, ...]
+    compiled: kernels.Form
 
 
 def form_of(shapes: Mapping[str, Shape]) -> Form:
     """What all answers of a round are held against."""
+    return _form_of(tuple(shapes.items()))
+
+
+@lru_cache(maxsize=64)
+def _form_of(items: tuple[tuple[str, Shape], ...]) -> Form:
+    """Most rounds have the form of the one before."""
+    shapes = dict(items)
     triples = [
         (name, f"{prefix}slopes", f"{prefix}norm_weights")
-        for name, shape in shapes.items()
+        for name, shape in items
         for prefix in [name.removesuffix("constants")]
         if shape == (None,) and name.endswith("constants")
     ]
-    return Form(shapes, tuple(triples), tuple(n for n in shapes if n.endswith(_NEVER_NEGATIVE)))
+    never_negative = [name for name in shapes if name.endswith(_NEVER_NEGATIVE)]
+    return Form(shapes, tuple(triples), kernels.Form(shapes, triples, never_negative))
 
 
 def check_form(answer: Update, broadcast: Broadcast, form: Form) -> Fault | None:
@@ -167,46 +173,23 @@ def check_form(answer: Update, broadcast: Broadcast, form: Form) -> Fault | None
     if answer.round != broadcast.round:
         return Fault("round", f"the answer is of round {answer.round}, not {broadcast.round}")
     values = answer.values
-    if values.keys() != form.shapes.keys():
-        return Fault("names", f"the answer holds {sorted(values)}, not {sorted(form.shapes)}")
-    for name, shape in form.shapes.items():
-        array = values[name]
-        if not isinstance(array, np.ndarray) or array.dtype != _FLOAT64:
-            return Fault("dtype", f"{name} is not an array of float64")
-        if array.shape != shape and not _fits(array.shape, shape):
-            return Fault("shape", f"{name} has shape {array.shape}, not {shape}")
-        if not _is_finite(array):
-            return Fault("finite", f"{name} is not finite")
-    return _check_cuts(values, form)
+    found = form.compiled.fault(values if type(values) is dict else dict(values))
+    return None if found is None else Fault(found[0], _words_of_form(*found, values, form))
 
 
-def _fits(found: tuple[int, ...], shape: Shape) -> bool:
-    return len(shape) == len(found) and all(
-        expected is None or expected == length
-        for expected, length in zip(shape, found, strict=True)
-    )
-
-
-def _is_finite(array: Array) -> bool:
-    """The square sum is the fastest look at a small array; it may overflow where no entry does.
-
-    Whatever its last bits, it is not finite where an entry is not.
-    """
-    if array.size == 1:
-        return math.isfinite(array.item())
-    return math.isfinite(np.vdot(array, array)) or bool(np.isfinite(array).all())
-
-
-def _check_cuts(values: Values, form: Form) -> Fault | None:
-    """Cuts must agree in number; norm weights and squares must not be negative."""
-    for triple in form.triples:
-        sizes = sorted({len(values[name]) for name in triple})
-        if len(sizes) > 1:
-            return Fault("cuts", f"its cuts are {sizes} in number")
-    for name in form.never_negative:
-        if min(values[name].tolist(), default=0.0) < 0.0:
-            return Fault("negative", f"{name} has a negative entry")
-    return None
+def _words_of_form(rule: str, name: str | None, values: Values, form: Form) -> str:
+    if name is None:
+        return f"the answer holds {sorted(values)}, not {sorted(form.shapes)}"
+    if rule == "dtype":
+        return f"{name} is not an array of float64"
+    if rule == "shape":
+        return f"{name} has shape {values[name].shape}, not {form.shapes[name]}"
+    if rule == "finite":
+        return f"{name} is not finite"
+    if rule == "negative":
+        return f"{name} has a negative entry"
+    [triple] = [each for each in form.triples if name in each]
+    return f"its cuts are {sorted({len(values[each]) for each in triple})} in number"
 
 
 def answers_of(values_by_client: Mapping[int, Values]) -> Answers:

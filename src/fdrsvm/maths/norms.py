@@ -16,6 +16,7 @@ NORMS: tuple[Norm, ...] = get_args(Norm)
 L1, L2, LINF = 1, 2, 3
 NORM_CODES: dict[Norm, int] = {"l1": L1, "l2": L2, "linf": LINF}
 
+_DUALS: dict[Norm, Norm] = {"l1": "linf", "l2": "l2", "linf": "l1"}
 _ORDER: dict[str, float] = {"l1": 1, "l2": 2, "linf": np.inf}
 
 
@@ -23,6 +24,11 @@ def norm_rows(d: Array, norm: Norm) -> Array:
     """``norm`` of each row of ``d``."""
     result: Array = np.linalg.norm(d, ord=_ORDER[norm], axis=1)
     return result
+
+
+def norm_of(d: Array, norm: Norm) -> float:
+    """``norm`` of one vector: the dual norm of the norm's own dual."""
+    return dual_norm(d, _DUALS[norm])
 
 
 def dual_norm(w: Array, norm: Norm) -> float:

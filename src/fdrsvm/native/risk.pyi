@@ -15,6 +15,13 @@ class CutFound:
     norm_weight: float
     slope: Array
 
+class CutsFound:
+    risks: Array
+    proofs: Array
+    constants: Array
+    slopes: Array
+    norm_weights: Array
+
 class MovesFound:
     risk: RiskFound
     shares: Array
@@ -37,6 +44,7 @@ class RiskData:
     ) -> None: ...
     def worst_case(self, w: Array, intercept: float) -> RiskFound: ...
     def cut(self, w: Array, intercept: float) -> CutFound: ...
+    def cuts(self, points: Array) -> CutsFound | None: ...
     def worst_moves(self, w: Array, intercept: float) -> MovesFound: ...
     def displaced(self, w: Array, labels: Array, steps: Array) -> Array: ...
 

@@ -71,6 +71,15 @@ class Cuts:
     @property
     def norm_weights(self) -> Array: ...
 
+class Form:
+    def __init__(
+        self,
+        shapes: dict[str, tuple[int | None, ...]],
+        together: list[tuple[str, str, str]],
+        never_negative: list[str],
+    ) -> None: ...
+    def fault(self, values: dict[str, Any]) -> tuple[str, str | None] | None: ...
+
 class Answers:
     def __init__(self, values_by_client: dict[int, Mapping[str, Array]]) -> None: ...
     @property

@@ -22,7 +22,7 @@ from fdrsvm.federated.algorithms._ridge_evidence import (
 from fdrsvm.federated.certificate import Standing
 from fdrsvm.federated.federation import Federation, Replies
 from fdrsvm.federated.messages import Values
-from fdrsvm.federated.screening import Faults, Rules, answers_of, judge_answers
+from fdrsvm.federated.screening import Faults, Rules, judge_answers
 from fdrsvm.maths.arrays import Array
 from fdrsvm.maths.sums import dot, length, weighted_sum
 from fdrsvm.solvers.ridge_bound import RidgeCut
@@ -80,7 +80,7 @@ class Baseline:
         self, federation: Federation, state: BaselineState, replies: Replies, rules: Rules
     ) -> Faults:
         """Objective and cut at the model; of the vectors of local steps nothing is proved."""
-        answers = answers_of(replies.values)
+        answers = replies.answers
         return judge_answers(
             federation,
             rules,

@@ -48,7 +48,6 @@ from fdrsvm.federated.problem import ClientProblem, stack_cuts
 from fdrsvm.federated.screening import (
     Faults,
     Rules,
-    answers_of,
     faults_of,
     judge_round,
 )
@@ -257,7 +256,7 @@ class ADMM:
         self, federation: Federation, state: ADMMState, replies: Replies, rules: Rules
     ) -> Faults:
         """Risk at the model and cut against all rounds before, and the vector against the cut."""
-        answers = answers_of(replies.values)
+        answers = replies.answers
         faults = judge_round(federation, rules, state.evidence, state.w, answers, touching=False)
         if rules.of_sums:
             return faults
@@ -277,8 +276,7 @@ class ADMM:
         self, federation: Federation, state: ADMMState, replies: Replies, rules: Rules
     ) -> Faults:
         """Risk and cut at the last mean, against all rounds before."""
-        answers = answers_of(replies.values)
-        return judge_round(federation, rules, state.evidence, state.w, answers)
+        return judge_round(federation, rules, state.evidence, state.w, replies.answers)
 
     def forget(self, federation: Federation, state: ADMMState, client: int) -> ADMMState:
         """Without its cuts, and without a say until its next answer."""

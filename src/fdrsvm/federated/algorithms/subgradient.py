@@ -29,7 +29,7 @@ from fdrsvm.federated.certificate import (
 from fdrsvm.federated.federation import Federation, Replies
 from fdrsvm.federated.messages import Shape, Values
 from fdrsvm.federated.problem import ClientProblem, evaluate
-from fdrsvm.federated.screening import Faults, Rules, answers_of, judge_round
+from fdrsvm.federated.screening import Faults, Rules, judge_round
 from fdrsvm.maths.arrays import Array, check_choice, check_positive
 from fdrsvm.maths.norms import dual_norm_subgradient
 from fdrsvm.maths.sums import length
@@ -99,8 +99,7 @@ class Subgradient:
         self, federation: Federation, state: SubgradientState, replies: Replies, rules: Rules
     ) -> Faults:
         """Risk and cut at the model, also against all rounds before."""
-        answers = answers_of(replies.values)
-        return judge_round(federation, rules, state.evidence, state.w, answers)
+        return judge_round(federation, rules, state.evidence, state.w, replies.answers)
 
     def advance(
         self, federation: Federation, state: SubgradientState, replies: Replies
