@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from fdrsvm.evaluation.explain import feature_effects, flipping_perturbation
     from fdrsvm.maths.losses import MarginLoss
 
-__version__ = "0.1.0"
+__version__ = "0.2.0.dev0"
 
 # Names are found on first use, so that ``import fdrsvm`` loads neither NumPy nor SciPy.
 _HOME = {
