@@ -25,7 +25,7 @@ from fdrsvm.cli import (
     report,
     reproduce,
 )
-from fdrsvm.cli.commands import Group
+from fdrsvm.cli.add_ons import Program
 from fdrsvm.cli.console import warn, warn_lines
 from fdrsvm.errors import FDRSVMError
 
@@ -39,7 +39,7 @@ _REASONS = {
 
 
 @click.group(
-    cls=Group,
+    cls=Program,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
     epilog="""\b
 Exit codes: 0 done, 1 failed, 2 wrong usage, 3 a model was written but its certified
