@@ -39,7 +39,7 @@ coverage: .venv/.test
 # Every figure of docs/trust.md; kills and files take seven and four minutes on a busy machine.
 trust: export OMP_NUM_THREADS = 1
 trust: .venv/.test
-	$(BIN)/python -m fdrsvm.experiments.trust --output docs
+	$(BIN)/python -m benchmarks.trust --output docs
 
 lint: .venv/.lint
 	$(BIN)/ruff check .

@@ -12,8 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, get_type_hints
 
-from fdrsvm.experiments.provenance import machine, versions
-from fdrsvm.experiments.trust.report import (
+from benchmarks.trust.report import (
     Row,
     from_plain,
     make_page,
@@ -22,6 +21,7 @@ from fdrsvm.experiments.trust.report import (
     write_page,
     write_row,
 )
+from fdrsvm.experiments.provenance import machine, versions
 from fdrsvm.maths.arrays import check_choice
 
 
@@ -53,7 +53,7 @@ class Part:
         return str(self._function("to_markdown")(self.result(row)))
 
     def _function(self, name: str) -> Callable[..., Any]:
-        module = importlib.import_module(f"fdrsvm.experiments.trust.{self.module}")
+        module = importlib.import_module(f"benchmarks.trust.{self.module}")
         found: Callable[..., Any] = getattr(module, name)
         return found
 
@@ -125,9 +125,9 @@ def page(output: Path) -> str:
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """The command line of ``python -m fdrsvm.experiments.trust``."""
+    """The command line of ``python -m benchmarks.trust``."""
     parser = argparse.ArgumentParser(
-        prog="python -m fdrsvm.experiments.trust",
+        prog="python -m benchmarks.trust",
         description="Measure the claims of SECURITY.md and write trust.md.",
         epilog=f"parts: {', '.join(part.name for part in PARTS)}",
     )

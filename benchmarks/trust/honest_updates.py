@@ -16,8 +16,8 @@ from typing import Any
 
 import numpy as np
 
+from benchmarks.trust.honest_excess import Excess, excesses, gather, merged
 from fdrsvm.errors import ConvergenceWarning, QuorumError
-from fdrsvm.experiments.trust.honest_excess import Excess, excesses, gather, merged
 from fdrsvm.federated.algorithms import (
     ADMM,
     ADMMSC,

@@ -1,6 +1,6 @@
 """Loads hostile files in a process of its own, watched: what ran, what was opened, how much memory.
 
-    python -m fdrsvm.experiments.trust.hostile_loads LOADS SEED
+    python -m benchmarks.trust.hostile_loads LOADS SEED
 
 prints what was found as JSON. The watch is one of Python's audit hooks, which cannot be taken off
 again; the limit on memory cannot either. So nothing else should happen in this process.
@@ -28,12 +28,12 @@ from typing import Any
 
 import numpy as np
 
+from benchmarks.trust.hostile_bytes import ALTERED, FORGED, MAX_BYTES, forge
 from fdrsvm import __version__
 from fdrsvm.errors import ConvergenceWarning, FDRSVMError
 from fdrsvm.estimators.contract import Feature, FeatureContract
 from fdrsvm.estimators.linear_model import LinearModel
 from fdrsvm.estimators.model_file import load_model, save_model
-from fdrsvm.experiments.trust.hostile_bytes import ALTERED, FORGED, MAX_BYTES, forge
 from fdrsvm.federated.algorithms import ADMM, Bundle, Subgradient
 from fdrsvm.federated.checkpoint import CheckpointFolder, read_checkpoint
 from fdrsvm.federated.client import Memory
@@ -379,7 +379,7 @@ def _judge_loaded(reader: Reader, data: bytes, content: Any, is_forged: bool, ta
 
 def load_many(readers: Sequence[Reader], n_loads: int, seed: int, watch: Watch) -> dict[str, Any]:
     """Hostile bytes for each reader in turn."""
-    rng = random.Random(seed)  # noqa: S311
+    rng = random.Random(seed)
     tallies = {reader.name: Tally() for reader in readers}
     attacks: Counter[str] = Counter()
     genuine = [data for reader in readers for data in reader.originals]
@@ -484,7 +484,7 @@ def _limit_memory() -> None:
 def _watch_works(watch: Watch) -> bool:
     """Whether it sees code that runs, modules that are loaded and files that are written."""
     with watch.on(), tempfile.TemporaryFile() as file:
-        exec("1")  # noqa: S102
+        exec("1")
         sys.modules.pop("this_module_does_not_exist", None)
         try:
             __import__("this_module_does_not_exist")

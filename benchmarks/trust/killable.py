@@ -171,7 +171,7 @@ class KillableServer:
             "OMP_NUM_THREADS": "1",  # threads do not survive a fork
             "PYTHONPATH": os.pathsep.join(entry for entry in sys.path if entry),
         }
-        self._process = subprocess.Popen(  # noqa: S603
+        self._process = subprocess.Popen(
             [sys.executable, "-m", __name__],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,

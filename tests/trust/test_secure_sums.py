@@ -1,8 +1,7 @@
 """The measurement of secure aggregation, its short version."""
 
 import pytest
-
-from fdrsvm.experiments.trust.secure_sums import measure_secure_sums, to_markdown
+from benchmarks.trust.secure_sums import measure_secure_sums, to_markdown
 
 
 @pytest.fixture(scope="module")

@@ -20,7 +20,7 @@ _ROWS, _PAGE = "trust/rows", "trust.md"
 _INTRODUCTION = """# Trust, measured
 
 The claims of [SECURITY.md](../SECURITY.md) in figures. `make trust` measures all of them and writes
-this page; `python -m fdrsvm.experiments.trust --only kills,files` measures some again, and
+this page; `python -m benchmarks.trust --only kills,files` measures some again, and
 `--quick` a small part of each, as the tests do. Results are in docs/trust/rows; a test makes this
 page from them.
 """

@@ -15,8 +15,8 @@ from typing import Any, Literal
 
 import numpy as np
 
+from benchmarks.trust.seven_clients import seven_clients
 from fdrsvm.errors import ConvergenceWarning, CorruptDataError, InvalidInputError
-from fdrsvm.experiments.trust.seven_clients import seven_clients
 from fdrsvm.federated.algorithms import ADMM, Bundle, Subgradient
 from fdrsvm.federated.limits import Limits
 from fdrsvm.federated.messages import Broadcast, ClientProfile, Update, decode_update, encode

@@ -4,12 +4,12 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from benchmarks.trust import attacks, lies
+from benchmarks.trust.attacks import METHODS, Attacks, stage_of
+from benchmarks.trust.faulty_updates import FAULTS
+from benchmarks.trust.lies import ATTACKS
+from benchmarks.trust.lying import Lying
 
-from fdrsvm.experiments.trust import attacks, lies
-from fdrsvm.experiments.trust.attacks import METHODS, Attacks, stage_of
-from fdrsvm.experiments.trust.faulty_updates import FAULTS
-from fdrsvm.experiments.trust.lies import ATTACKS
-from fdrsvm.experiments.trust.lying import Lying
 from fdrsvm.federated.rounds import run_rounds
 from fdrsvm.federated.transports.in_process import InProcess
 

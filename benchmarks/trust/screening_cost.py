@@ -14,8 +14,8 @@ from typing import Any
 
 import numpy as np
 
+from benchmarks.trust.seven_clients import seven_clients
 from fdrsvm.errors import ConvergenceWarning
-from fdrsvm.experiments.trust.seven_clients import seven_clients
 from fdrsvm.federated.algorithms import ADMM, Bundle, Subgradient
 from fdrsvm.federated.federation import Federation
 from fdrsvm.federated.limits import Limits

@@ -13,9 +13,8 @@ from typing import Any, Literal
 
 import numpy as np
 
-from fdrsvm.ambiguity.cuts import Cut
-from fdrsvm.experiments.trust.faulty_updates import FAULTS, Change
-from fdrsvm.experiments.trust.lying import (
+from benchmarks.trust.faulty_updates import FAULTS, Change
+from benchmarks.trust.lying import (
     Answer,
     Lie,
     MakeLie,
@@ -25,6 +24,7 @@ from fdrsvm.experiments.trust.lying import (
     dual_of,
     told_by,
 )
+from fdrsvm.ambiguity.cuts import Cut
 from fdrsvm.federated.client import NO_MEMORY, answer
 from fdrsvm.federated.messages import ClientProfile, Update, Values
 from fdrsvm.federated.problem import ClientProblem, make_client

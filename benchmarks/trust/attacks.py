@@ -15,6 +15,10 @@ from typing import Any
 
 import numpy as np
 
+from benchmarks.trust.legal_poison import HonestRows, Poisoned, judge, strongest_rows
+from benchmarks.trust.lies import ATTACKS, LATE, Attack
+from benchmarks.trust.lying import Lying, Scene
+from benchmarks.trust.seven_clients import SevenClients, seven_clients
 from fdrsvm.errors import (
     ClientError,
     ConvergenceWarning,
@@ -22,10 +26,6 @@ from fdrsvm.errors import (
     LeftOutWarning,
     QuorumError,
 )
-from fdrsvm.experiments.trust.legal_poison import HonestRows, Poisoned, judge, strongest_rows
-from fdrsvm.experiments.trust.lies import ATTACKS, LATE, Attack
-from fdrsvm.experiments.trust.lying import Lying, Scene
-from fdrsvm.experiments.trust.seven_clients import SevenClients, seven_clients
 from fdrsvm.federated.algorithms import ADMM, Bundle, Subgradient
 from fdrsvm.federated.limits import Limits
 from fdrsvm.federated.problem import ClientProblem

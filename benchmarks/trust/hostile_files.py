@@ -1,7 +1,7 @@
 """Hostile files and messages: nothing runs, changes unseen, fills the memory or hangs.
 
 Each load must end in one of the package's own errors, or in exactly what the bytes state. The
-loads happen in a process of their own (:mod:`fdrsvm.experiments.trust.hostile_loads`).
+loads happen in a process of their own (:mod:`benchmarks.trust.hostile_loads`).
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ import subprocess
 import sys
 from dataclasses import dataclass
 
+from benchmarks.trust.hostile_loads import MEMORY_LIMIT
 from fdrsvm.errors import FDRSVMError
-from fdrsvm.experiments.trust.hostile_loads import MEMORY_LIMIT
 
 _FULL, _QUICK = 100_000, 2_000
 _SEED = 0
@@ -102,8 +102,8 @@ def measure(quick: bool = False) -> HostileFiles:
         "OMP_NUM_THREADS": "1",
         "PYTHONPATH": os.pathsep.join(os.path.abspath(entry) for entry in sys.path if entry),
     }
-    module = "fdrsvm.experiments.trust.hostile_loads"
-    done = subprocess.run(  # noqa: S603
+    module = "benchmarks.trust.hostile_loads"
+    done = subprocess.run(
         [sys.executable, "-m", module, str(n_loads), str(_SEED)],
         stdout=subprocess.PIPE,
         env=environment,

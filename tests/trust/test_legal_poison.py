@@ -4,15 +4,15 @@ import itertools
 
 import numpy as np
 import pytest
-from scipy.optimize import linprog
-
-from fdrsvm.experiments.trust.legal_poison import (
+from benchmarks.trust.legal_poison import (
     HonestRows,
     Poisoned,
     judge,
     strongest_rows,
     worst_case_mean,
 )
+from scipy.optimize import linprog
+
 from fdrsvm.federated.algorithms import Bundle
 from fdrsvm.federated.problem import make_client
 from fdrsvm.federated.rounds import run_rounds

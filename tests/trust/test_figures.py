@@ -4,11 +4,9 @@ from xml.etree import ElementTree
 
 import numpy as np
 import pytest
-
-from fdrsvm.errors import InvalidInputError
-from fdrsvm.experiments.trust import leak_figures, privacy_figures
-from fdrsvm.experiments.trust.leak_figures import Leaks, covering_blur, measure_leaks, unit_parts
-from fdrsvm.experiments.trust.privacy_figures import (
+from benchmarks.trust import leak_figures, privacy_figures
+from benchmarks.trust.leak_figures import Leaks, covering_blur, measure_leaks, unit_parts
+from benchmarks.trust.privacy_figures import (
     Privacy,
     PrivacyFigure,
     draw_privacy,
@@ -16,6 +14,8 @@ from fdrsvm.experiments.trust.privacy_figures import (
     split,
     write_privacy_figure,
 )
+
+from fdrsvm.errors import InvalidInputError
 
 
 def test_the_parts_hold_every_row_once_within_the_unit_box():

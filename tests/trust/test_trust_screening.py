@@ -3,15 +3,15 @@
 import warnings
 
 import numpy as np
-
-from fdrsvm import ConvergenceWarning
-from fdrsvm.experiments.trust import (
+from benchmarks.trust import (
     faulty_updates,
     honest_excess,
     honest_updates,
     screening_cost,
 )
-from fdrsvm.experiments.trust.seven_clients import seven_clients
+from benchmarks.trust.seven_clients import seven_clients
+
+from fdrsvm import ConvergenceWarning
 from fdrsvm.federated.limits import Limits
 from fdrsvm.federated.messages import ClientProfile
 from fdrsvm.federated.rounds import run_rounds

@@ -22,8 +22,8 @@ from pathlib import Path
 
 import numpy as np
 
+from benchmarks.trust.killable import CASES, CHECKPOINTS, PLACES, Ended, KillableServer
 from fdrsvm.errors import CorruptDataError
-from fdrsvm.experiments.trust.killable import CASES, CHECKPOINTS, PLACES, Ended, KillableServer
 from fdrsvm.federated.checkpoint import read_checkpoint
 
 _KEPT = 2  # checkpoints, CheckpointFolder's default

@@ -8,14 +8,14 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from benchmarks.trust import hostile_bytes, hostile_loads
+from benchmarks.trust.command import PARTS, page, run_trust
+from benchmarks.trust.hostile_loads import Reader, Tally, load_once
+from benchmarks.trust.killable import CASES, CHECKPOINTS, train
+from benchmarks.trust.kills import DAMAGES, where_hit
+from benchmarks.trust.report import Row, from_plain, read_row, to_plain, write_row
 
 from fdrsvm import CorruptDataError, FDRSVMError, InvalidInputError
-from fdrsvm.experiments.trust import hostile_bytes, hostile_loads
-from fdrsvm.experiments.trust.command import PARTS, page, run_trust
-from fdrsvm.experiments.trust.hostile_loads import Reader, Tally, load_once
-from fdrsvm.experiments.trust.killable import CASES, CHECKPOINTS, train
-from fdrsvm.experiments.trust.kills import DAMAGES, where_hit
-from fdrsvm.experiments.trust.report import Row, from_plain, read_row, to_plain, write_row
 from fdrsvm.federated.checkpoint import CheckpointFolder
 
 DOCS = Path(__file__).parents[2] / "docs"
@@ -191,7 +191,7 @@ def test_attacks_are_many_and_small_enough(name, tmp_path):
 
 
 def test_a_child_that_fails_is_an_error(monkeypatch):
-    from fdrsvm.experiments.trust import hostile_files
+    from benchmarks.trust import hostile_files
 
     monkeypatch.setattr(hostile_files, "_QUICK", "many")
     with pytest.raises(FDRSVMError, match="ended with 1"):
