@@ -21,8 +21,8 @@ from benchmarks.trust.report import (
     write_page,
     write_row,
 )
-from fdrsvm.experiments.provenance import machine, versions
 from fdrsvm.maths.arrays import check_choice
+from fdrsvm_paper.provenance import machine, versions
 
 
 @dataclass(frozen=True)

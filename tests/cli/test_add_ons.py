@@ -4,8 +4,8 @@ import os
 
 import pytest
 
-from fdrsvm.cli.add_ons import ENTRY_POINTS
-from tests.cli.cases import run
+from fdrsvm.cli.add_ons import ENTRY_POINTS, PACKAGES
+from tests.cli.cases import error_line, run
 
 MODULE = """
 import click
@@ -63,3 +63,16 @@ def test_a_package_that_is_broken_is_named_and_spoils_no_other_command(run_with,
     assert done.stderr.endswith("); install it again\n")
     assert len(done.stderr.splitlines()) == 1
     assert "Traceback" in program("shout", "--debug").stderr
+
+
+@pytest.mark.parametrize("command", PACKAGES)
+def test_a_command_that_is_not_installed_names_its_package(capsys, monkeypatch, command):
+    """As if it were not there; tests/test_release.py tries it in an environment without it."""
+    monkeypatch.setattr("fdrsvm.cli.add_ons.ENTRY_POINTS", "nobody.has.these")
+    for arguments in ((command,), (command, "--help"), (command, "table1", "--quick")):
+        line = error_line(capsys, *arguments, code=2)
+        package = PACKAGES[command]
+        assert line == (
+            f"fdrsvm: {command} needs the package {package}; run pip install {package}. "
+            "See 'fdrsvm --help'."
+        )

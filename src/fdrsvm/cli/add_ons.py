@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from importlib.metadata import EntryPoint, EntryPoints
 
 ENTRY_POINTS = "fdrsvm.commands"
+PACKAGES = {"reproduce": "fdr-svm-paper"}  # of this project, each in a package of its own
 
 
 class Program(Group):
@@ -31,6 +32,16 @@ class Program(Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """Of two commands with one name, ours."""
         return super().get_command(ctx, cmd_name) or _find(cmd_name)
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Says what to install for a command that is documented and not here."""
+        name = args[0]
+        if name in PACKAGES and self.get_command(ctx, name) is None:
+            package = PACKAGES[name]
+            ctx.fail(f"{name} needs the package {package}; run pip install {package}.")
+        return super().resolve_command(ctx, args)
 
 
 def _installed() -> EntryPoints:

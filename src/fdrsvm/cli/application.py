@@ -23,7 +23,6 @@ from fdrsvm.cli import (
     fit,
     predict,
     report,
-    reproduce,
 )
 from fdrsvm.cli.add_ons import Program
 from fdrsvm.cli.console import warn, warn_lines
@@ -66,7 +65,6 @@ for _module in (
     export,
     audit_leak,
     bench,
-    reproduce,
     federation,
 ):
     for _command in _module.COMMANDS:
