@@ -39,7 +39,7 @@ coverage: .venv/.test
 # Every figure of docs/trust.md; kills and files take seven and four minutes on a busy machine.
 trust: export OMP_NUM_THREADS = 1
 trust: .venv/.test
-	$(BIN)/python -m fdrsvm.experiments.trust --output docs
+	$(BIN)/python -m benchmarks.trust --output docs
 
 lint: .venv/.lint
 	$(BIN)/ruff check .
@@ -60,6 +60,7 @@ gallery: .venv/.test .venv/.docs
 build: .venv/.release
 	rm -rf dist
 	$(BIN)/python -m build --outdir dist
+	$(BIN)/python -m build --outdir dist paper
 
 # The kernels' tests under the sanitizers of addresses and undefined behaviour, which end the process
 # at the first fault. The environment is that of the tests, but for the package.
@@ -86,7 +87,7 @@ bench-releases: .venv-bench/.ready
 bench-env: .venv-bench/.ready
 
 # What cannot be installed beside the project is named and left out; its rows say so.
-.venv-bench/.ready: benchmarks/requirements.txt pyproject.toml .venv-bench/.native
+.venv-bench/.ready: benchmarks/requirements.txt pyproject.toml .venv-bench/.native .venv-bench/.paper
 	$(BENCH_PIP) 'fdr-svm[bench]'
 	grep -v '^#' benchmarks/requirements.txt | while read -r package; do \
 		$(BENCH_PIP) 'fdr-svm[bench]' "$$package" || echo "not installed: $$package" >&2; done
@@ -99,9 +100,14 @@ clean:
 	$(PYTHON) -m venv $*
 
 # The package, compiled: with tools that stay, so that next time only what has changed is compiled.
-.venv/.native .venv-bench/.native: %/.native: pyproject.toml $(shell find native -type f -not -path '*/__pycache__/*') | %/bin/python
+.venv/.native .venv-bench/.native: %/.native: pyproject.toml src/fdrsvm/__init__.py $(shell find native -type f -not -path '*/__pycache__/*') | %/bin/python
 	$*/bin/python -m pip install $(PIP_OPTIONS) $$($*/bin/python native/build_tools.py)
 	PATH="$(CURDIR)/$*/bin:$$PATH" $*/bin/python -m pip install $(PIP_OPTIONS) --no-build-isolation --editable .
+	touch $@
+
+# The paper's experiments, which add the command `fdrsvm reproduce`.
+.venv/.paper .venv-bench/.paper: %/.paper: paper/pyproject.toml | %/.native
+	$*/bin/python -m pip install $(PIP_OPTIONS) --editable paper
 	touch $@
 
 # A stamp for each set of extras, remade when the dependencies change.
@@ -109,6 +115,6 @@ clean:
 	$(PIP) 'fdr-svm[experiments]'
 	touch $@
 
-.venv/.test .venv/.simulation .venv/.lint .venv/.docs .venv/.release: .venv/.%: pyproject.toml | .venv/.native
+.venv/.test .venv/.simulation .venv/.lint .venv/.docs .venv/.release: .venv/.%: pyproject.toml | .venv/.native .venv/.paper
 	$(PIP) 'fdr-svm[$*]'
 	touch $@

@@ -17,10 +17,10 @@ from pathlib import Path
 import numpy as np
 
 from fdrsvm.datasets import UCI_NAMES, load_uci
-from fdrsvm.experiments.reproduction.methods import FEDDRO, uci_methods
-from fdrsvm.experiments.reproduction.protocols import protocol
-from fdrsvm.experiments.reproduction.samples import split_uci
-from fdrsvm.experiments.reproduction.tuning import evaluate_methods
+from fdrsvm_paper.methods import FEDDRO, uci_methods
+from fdrsvm_paper.protocols import protocol
+from fdrsvm_paper.samples import split_uci
+from fdrsvm_paper.tuning import evaluate_methods
 
 RESULTS = Path(__file__).parent / "results" / "feddro_settings.csv"
 REPETITIONS = 20

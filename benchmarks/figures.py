@@ -8,8 +8,8 @@ import numpy as np
 
 from benchmarks.growth import fit_growth
 from benchmarks.tables import QP_SOLVERS, Rows
-from fdrsvm.experiments.drawing import Axes, Figure, Look, log_scale, settle, style
-from fdrsvm.experiments.reproduction.rows import Row
+from fdrsvm_paper.drawing import Axes, Figure, Look, log_scale, settle, style
+from fdrsvm_paper.rows import Row
 
 _WIDTH, _FONT = 4.6, 9.0
 _SOLVERS: Mapping[str, Look] = {

@@ -7,8 +7,8 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 from benchmarks.results import PACKAGES
-from fdrsvm.experiments.provenance import machine
 from fdrsvm.files import write_atomically
+from fdrsvm_paper.provenance import machine
 
 FILE = "machine.json"
 _LIBRARIES = ("numpy", "scipy", "torch")

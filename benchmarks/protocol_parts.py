@@ -19,10 +19,10 @@ from pathlib import Path
 import numpy as np
 
 from fdrsvm.datasets import UCI_NAMES, load_uci
-from fdrsvm.experiments.reproduction.methods import ADMM_SC, FEDDRO, SM, uci_methods
-from fdrsvm.experiments.reproduction.protocols import PROTOCOLS
-from fdrsvm.experiments.reproduction.samples import split_uci
-from fdrsvm.experiments.reproduction.tuning import evaluate_methods
+from fdrsvm_paper.methods import ADMM_SC, FEDDRO, SM, uci_methods
+from fdrsvm_paper.protocols import PROTOCOLS
+from fdrsvm_paper.samples import split_uci
+from fdrsvm_paper.tuning import evaluate_methods
 
 RESULTS = Path(__file__).parent / "results" / "protocol_parts.csv"
 REPETITIONS = 10

@@ -20,8 +20,8 @@ from typing import Any
 from benchmarks.machine import FILE
 from benchmarks.results import FOLDER
 from benchmarks.tables import Rows, make_tables
-from fdrsvm.experiments.reproduction.rows import Row, read_rows
-from fdrsvm.experiments.reproduction.tables import Table
+from fdrsvm_paper.rows import Row, read_rows
+from fdrsvm_paper.tables import Table
 
 DOCS = Path(__file__).parents[1] / "docs"
 PAGE, FIGURES = DOCS / "benchmarks.md", DOCS / "figures"
@@ -78,7 +78,7 @@ def page_with_tables(text: str, tables: Mapping[str, Table], machine: str) -> st
 def publish(source: Path | None) -> None:
     """Rows, figures and page."""
     from benchmarks.figures import draw_figures
-    from fdrsvm.experiments.drawing import as_svg
+    from fdrsvm_paper.drawing import as_svg
 
     if source is not None:
         measured = sorted(source.glob("*.csv"))

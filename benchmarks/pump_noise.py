@@ -17,16 +17,16 @@ import numpy as np
 
 from fdrsvm.datasets import make_pump_pool, split_pump_pool
 from fdrsvm.datasets.pump import SETTINGS
-from fdrsvm.experiments.reproduction.methods import (
+from fdrsvm_paper.methods import (
     CENTRAL,
     FEDAVG,
     FEDDRO,
     FEDSGD,
     industrial_methods,
 )
-from fdrsvm.experiments.reproduction.protocols import PROTOCOLS
-from fdrsvm.experiments.reproduction.samples import sample_pump
-from fdrsvm.experiments.reproduction.tuning import evaluate_methods
+from fdrsvm_paper.protocols import PROTOCOLS
+from fdrsvm_paper.samples import sample_pump
+from fdrsvm_paper.tuning import evaluate_methods
 
 RESULTS = Path(__file__).parent / "results" / "pump_noise.csv"
 RECORDS, SPLITS = 5, range(5)  # seeds

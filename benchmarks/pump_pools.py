@@ -18,11 +18,11 @@ from pathlib import Path
 import numpy as np
 
 from fdrsvm.datasets.pump import SETTINGS
-from fdrsvm.experiments.reproduction.industrial_study import draw_pump
-from fdrsvm.experiments.reproduction.methods import ADMM, BUNDLE, industrial_methods
-from fdrsvm.experiments.reproduction.protocols import PROTOCOLS
-from fdrsvm.experiments.reproduction.samples import sample_pump
-from fdrsvm.experiments.reproduction.tuning import evaluate_methods
+from fdrsvm_paper.industrial_study import draw_pump
+from fdrsvm_paper.methods import ADMM, BUNDLE, industrial_methods
+from fdrsvm_paper.protocols import PROTOCOLS
+from fdrsvm_paper.samples import sample_pump
+from fdrsvm_paper.tuning import evaluate_methods
 
 RESULTS = Path(__file__).parent / "results" / "pump_pools.csv"
 REPETITIONS = 5

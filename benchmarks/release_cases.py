@@ -291,7 +291,10 @@ def pump_runs() -> Repeat:
 
 def table1() -> Repeat:
     """One repetition of all sets and methods, in seconds that 50 of them take two cores."""
-    from fdrsvm.experiments.reproduction.uci_study import UciStudy
+    try:
+        from fdrsvm_paper.uci_study import UciStudy
+    except ModuleNotFoundError:  # up to 0.1.0 it was part of the package
+        from fdrsvm.experiments.reproduction.uci_study import UciStudy
 
     study = UciStudy(repetitions=1)
     study.run(("ukm", "1"))

@@ -30,7 +30,7 @@ from typing import Any
 
 from benchmarks.clock import ContestantError, load
 from benchmarks.release_cases import long_cases, main_cases
-from fdrsvm.experiments.reproduction.rows import RowFile
+from fdrsvm_paper.rows import RowFile
 
 ROOT = Path(__file__).parents[1]
 COLUMNS = (

@@ -11,7 +11,11 @@ from statistics import median
 from typing import Any, NamedTuple
 
 from benchmarks.clock import ContestantError, in_child, load
-from fdrsvm.experiments.reproduction.rows import Row, RowFile
+
+try:
+    from fdrsvm_paper.rows import Row, RowFile
+except ModuleNotFoundError:  # `releases` runs this under 0.1.0 too, where the paper was inside
+    from fdrsvm.experiments.reproduction.rows import Row, RowFile
 
 FOLDER = Path(__file__).parent / "results"
 KEY = ("problem", "solver", "setting", "unit")

@@ -6,9 +6,9 @@ import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from benchmarks.growth import fit_growth
-from fdrsvm.experiments.reproduction.paper_values import DATA_TITLES
-from fdrsvm.experiments.reproduction.rows import Row
-from fdrsvm.experiments.reproduction.tables import Cell, Table
+from fdrsvm_paper.paper_values import DATA_TITLES
+from fdrsvm_paper.rows import Row
+from fdrsvm_paper.tables import Cell, Table
 
 Rows = Mapping[str, Sequence[Row]]  # by part
 

@@ -14,8 +14,8 @@ import shutil
 import sys
 from pathlib import Path
 
-from fdrsvm.experiments.reproduction.command import make_tables
-from fdrsvm.experiments.reproduction.rows import read_rows
+from fdrsvm_paper.command import make_tables
+from fdrsvm_paper.rows import read_rows
 
 DOCS = Path(__file__).parent
 PAGE, KEPT = DOCS / "reproduction.md", DOCS / "reproduction"

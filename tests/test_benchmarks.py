@@ -21,7 +21,7 @@ from benchmarks.tables import duration, make_tables
 from scipy import optimize, stats
 
 from fdrsvm import worst_case_risk
-from fdrsvm.experiments.reproduction.rows import read_rows
+from fdrsvm_paper.rows import read_rows
 
 ROOT = Path(__file__).parents[1]
 ENTRY = Entry("problem 3x2", "ours", "cold", 3, 2)

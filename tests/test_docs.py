@@ -14,7 +14,7 @@ import pytest
 
 import fdrsvm
 from fdrsvm import DRSVC, DegenerateModelWarning, worst_case_distribution, worst_case_risk
-from tests.experiments.browser import FLAGS, NAMES, find_chromium
+from tests.browser import FLAGS, NAMES, find_chromium
 
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"

@@ -1,6 +1,6 @@
 """What hostile files and messages may do: be refused, in the package's own words.
 
-The many random ones are in tests/experiments/test_trust.py; these are the ones with a reason.
+The many random ones are in tests/trust/test_trust.py; these are the ones with a reason.
 """
 
 import json

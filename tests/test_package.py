@@ -55,7 +55,8 @@ def test_equations_that_code_cites_are_in_the_documentation():
     }
     cited = {
         tag
-        for path in (ROOT / "src").rglob("*.py")
+        for folder in ("src", "paper/src", "benchmarks/trust")
+        for path in (ROOT / folder).rglob("*.py")
         for text in docstrings(path)
         for tag in re.findall(r"(?<!\w)\[([a-z]+(?:-[a-z]+)*)\]", text)
     }

@@ -25,9 +25,27 @@ LINK = re.compile(r"\]\((?!https?:|#)[^)]*\)")
 SMOKE = (ROOT / "tests" / "smoke.py").read_text(encoding="utf-8")
 
 
+def project_of(folder):
+    """What a distribution says of itself."""
+    return tomllib.loads((ROOT / folder / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+
+
 def test_all_files_name_one_version():
     citation = (ROOT / "CITATION.cff").read_text(encoding="utf-8")
     assert re.findall(r"^version: (\S+)$", citation, re.M) == [fdrsvm.__version__]
+    paper = project_of("paper")
+    assert paper["version"] == fdrsvm.__version__
+    assert f"fdr-svm[experiments]=={fdrsvm.__version__}" in paper["dependencies"]
+
+
+def test_both_distributions_have_one_licence_and_need_the_same_python():
+    assert (ROOT / "paper" / "LICENSE").read_bytes() == (ROOT / "LICENSE").read_bytes()
+    paper, own = project_of("paper"), project_of(".")
+    for name in ("requires-python", "license", "license-files", "authors"):
+        assert paper[name] == own[name]
+    needed = {line for line in paper["dependencies"] if not line.startswith("fdr-svm[")}
+    ours = {*own["dependencies"], *own["optional-dependencies"]["experiments"]}
+    assert needed - ours == {"pillow>=10,<14"}  # one bound for what both need
 
 
 def test_the_citation_names_the_paper():
@@ -48,7 +66,7 @@ def test_pre_commit_runs_the_linters_of_make_lint_and_fetches_nothing():
 
 
 def test_every_extra_is_in_all_and_bounded():
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    project = project_of(".")
     extras = project["optional-dependencies"]
     (everything,) = extras["all"]
     assert set(re.search(r"\[(.*)\]", everything)[1].split(",")) == set(extras) - {"all"}
@@ -67,9 +85,18 @@ def find_python(version):
 @pytest.fixture(scope="module")
 def dist(tmp_path_factory):
     pytest.importorskip("build", reason="building needs the extra 'release'")
-    folder = tmp_path_factory.mktemp("dist")
+    return built(tmp_path_factory.mktemp("dist"), ROOT)
+
+
+@pytest.fixture(scope="module")
+def paper_dist(tmp_path_factory):
+    pytest.importorskip("build", reason="building needs the extra 'release'")
+    return built(tmp_path_factory.mktemp("paper"), ROOT / "paper")
+
+
+def built(folder, project):
     run = subprocess.run(
-        [sys.executable, "-m", "build", "--outdir", folder, ROOT], capture_output=True, text=True
+        [sys.executable, "-m", "build", "--outdir", folder, project], capture_output=True, text=True
     )
     assert run.returncode == 0, run.stderr[-3000:]
     return folder
@@ -105,6 +132,8 @@ def test_the_wheel_holds_the_package_and_a_readme_without_broken_links(dist):
         if path.suffix in (".py", ".pyi")
     }
     assert sources | {"fdrsvm/py.typed"} <= set(names)
+    strangers = ("paper", "reproduc", "trust", "experiments")
+    assert [name for name in names if any(word in name for word in strangers)] == []
     compiled = {Path(name).name.split(".")[0] for name in names if name.endswith((".so", ".pyd"))}
     assert {"_processor", "_core_baseline"} <= compiled
     if platform.machine() in ("x86_64", "AMD64"):
@@ -144,6 +173,41 @@ def test_the_package_works_in_a_clean_environment(dist, tmp_path, version):
     assert run(tmp_path, commands / "python", "-W", "error", "-c", SMOKE) == "works\n"
     assert "usage" in run(tmp_path, commands / "fdrsvm", "--help").lower()
     assert fdrsvm.__version__ in run(tmp_path, commands / "fdrsvm", "--version")
+
+
+@pytest.mark.slow
+def test_the_paper_is_a_pure_wheel_of_its_own(paper_dist):
+    wheel = only(paper_dist, "*.whl")
+    assert wheel.name == f"fdr_svm_paper-{fdrsvm.__version__}-py3-none-any.whl"
+    with zipfile.ZipFile(wheel) as archive:
+        names = set(archive.namelist())
+    source = ROOT / "paper" / "src"
+    modules = {path.relative_to(source).as_posix() for path in source.rglob("*.py")}
+    assert {name for name in names if ".dist-info/" not in name} == modules | {
+        "fdrsvm_paper/py.typed"
+    }
+
+
+@pytest.mark.slow
+def test_reproduce_names_its_package_until_that_is_installed(dist, paper_dist, tmp_path):
+    commands = install(sys.executable, tmp_path, only(dist, "*.whl"))
+    program = commands / "fdrsvm"
+    assert "reproduce" not in run(tmp_path, program, "--help")
+    sought = subprocess.run([program, "reproduce", "table1"], capture_output=True, text=True)
+    assert sought.returncode == 2
+    assert sought.stdout == ""
+    assert sought.stderr == (
+        "fdrsvm: reproduce needs the package fdr-svm-paper; run pip install fdr-svm-paper. "
+        "See 'fdrsvm --help'.\n"
+    )
+    pip = (commands / "python", "-m", "pip", "install", "--quiet")
+    run(tmp_path, *pip, only(paper_dist, "*.whl"))
+    assert "reproduce   Repeat the paper's experiments" in run(tmp_path, program, "--help")
+    quick = ("sensitivity", "--quick", "--output", "out")
+    assert (
+        run(tmp_path, program, "reproduce", *quick) == f"Report: {Path('out/report/index.html')}\n"
+    )
+    assert len(list((tmp_path / "out" / "figures").glob("*.svg"))) == 2
 
 
 @pytest.fixture

@@ -10,6 +10,7 @@ import signal
 import subprocess
 import sys
 
+import click
 import pytest
 
 from fdrsvm.cli.application import root
@@ -17,7 +18,8 @@ from fdrsvm.estimators.model_file import load_model
 from fdrsvm.workflow.rows import DataSettings, read_rows
 from tests.cli.cases import call, error_line, on_a_terminal, run
 
-COMMANDS = list(root.commands)
+CONTEXT = click.Context(root)
+COMMANDS = {name: root.get_command(CONTEXT, name) for name in root.list_commands(CONTEXT)}
 
 
 def test_help_lists_every_command_and_the_exit_codes():
@@ -36,7 +38,7 @@ def test_help_imports_no_numbers_and_no_plots():
 
 
 def helps():
-    for name, command in root.commands.items():
+    for name, command in COMMANDS.items():
         yield (name,)
         yield from ((name, verb) for verb in getattr(command, "commands", ()))
 

@@ -15,8 +15,8 @@ from fdrsvm.workflow.configuration import FitSettings
 from fdrsvm.workflow.rows import Rows
 from fdrsvm.workflow.scaling import Scaling
 from fdrsvm.workflow.training import train
+from tests.browser import NAMES, find_chromium, see
 from tests.estimators.imbalanced import make_faults
-from tests.experiments.browser import NAMES, find_chromium, see
 
 PHONE, DESKTOP = 390, 1280
 HOSTILE = "<script>alert('x')</script>"

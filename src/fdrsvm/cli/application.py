@@ -23,9 +23,8 @@ from fdrsvm.cli import (
     fit,
     predict,
     report,
-    reproduce,
 )
-from fdrsvm.cli.commands import Group
+from fdrsvm.cli.add_ons import Program
 from fdrsvm.cli.console import warn, warn_lines
 from fdrsvm.errors import FDRSVMError
 
@@ -39,7 +38,7 @@ _REASONS = {
 
 
 @click.group(
-    cls=Group,
+    cls=Program,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
     epilog="""\b
 Exit codes: 0 done, 1 failed, 2 wrong usage, 3 a model was written but its certified
@@ -66,7 +65,6 @@ for _module in (
     export,
     audit_leak,
     bench,
-    reproduce,
     federation,
 ):
     for _command in _module.COMMANDS:

@@ -31,14 +31,14 @@ example: fdrsvm demo --output report
 def demo(output: Path, seed: int, data: Path | None) -> int:
     """Train on four plants with wrong labels, and write a report."""
     if data is not None:
-        from fdrsvm.experiments.demo_files import write_files
+        from fdrsvm.demo.plant_files import write_files
 
         say_lines(map(str, write_files(data, seed)))
         return 0
-    from fdrsvm.experiments.demo import format_table, run_demo
+    from fdrsvm.demo.four_plants import format_table, run_demo
 
     try:
-        from fdrsvm.experiments.demo_report import write_report
+        from fdrsvm.demo.report import write_report
     except ModuleNotFoundError as error:
         raise missing_extra(error, "the demo", "experiments") from None
     output.mkdir(parents=True, exist_ok=True)  # an error now is better than one after training

@@ -1,1 +1,0 @@
-"""Experiments: data in, tables, figures and reports out. No mathematics of their own."""

@@ -1,5 +1,0 @@
-"""``python -m fdrsvm.experiments.trust``."""
-
-from fdrsvm.experiments.trust.command import main
-
-main()

@@ -1,0 +1,108 @@
+"""The demo's claims, on other seeds than the one it shows."""
+
+import numpy as np
+import pytest
+
+from fdrsvm.ambiguity.worst_case import RiskOracle
+from fdrsvm.demo.four_plants import (
+    EPSILON,
+    KAPPA,
+    NORM,
+    TOL,
+    Plant,
+    compare_plants,
+    f1_score,
+    format_table,
+    joining_pays,
+    make_data,
+    risk_at_training_radius,
+    run_demo,
+    train_alone,
+)
+
+
+def test_four_plants_with_some_wrong_labels():
+    data = make_data(3)
+    assert [X.shape for X, _ in data.plants] == [(100, 14)] * 4
+    assert data.X_test.shape == (1000, 14)
+    assert 0.1 < data.wrong_labels < 0.15
+    for X, y in data.plants:
+        assert ((X >= 0) & (X <= 1)).all()
+        assert set(y) == {-1.0, 1.0}
+
+
+def test_the_robust_model_does_better_in_the_worst_case_and_on_average_with_noisy_sensors():
+    runs = [run_demo(seed)[1] for seed in (1, 2, 3)]
+    for plain, usual, robust in runs:
+        assert risk_at_training_radius(robust) < risk_at_training_radius(plain)
+        assert robust.accuracy > usual.accuracy - 0.05
+        for outcome in (plain, usual, robust):
+            assert (np.diff(outcome.risk) >= -1e-12).all()
+        for outcome in (plain, robust):
+            assert outcome.training.gap <= TOL
+            assert outcome.training.objective < 0.7
+    gains = [robust.accuracy_noisy - plain.accuracy_noisy for plain, _, robust in runs]
+    assert np.mean(gains) > 0.0
+
+
+def test_f1_counts_hits_misses_and_false_alarms():
+    X, y = np.array([[1.0], [2.0], [-1.0], [-2.0]]), np.array([1.0, -1.0, 1.0, -1.0])
+    assert f1_score(np.array([1.0, 0.0]), X, y) == 0.5  # one hit, one miss, one false alarm
+    assert f1_score(np.array([0.0, 1.0]), X, y) == pytest.approx(2 / 3)
+    assert f1_score(np.array([0.0, -1.0]), X, y) == 0.0
+    assert f1_score(np.array([0.0, -1.0]), X, -np.ones(4)) == 0.0
+
+
+def test_a_model_alone_is_the_best_for_its_rows():
+    data = make_data(1)
+    models = [train_alone(X, y) for X, y in data.plants]
+    for g, (X, y) in enumerate(data.plants):
+        risk = RiskOracle(X, y, epsilon=EPSILON, kappa=KAPPA, norm=NORM)
+        values = [risk(model[:-1], float(model[-1])).value for model in models]
+        assert values[g] <= min(values) * (1.0 + 2.0 * TOL)
+
+
+def test_plants_are_compared_on_the_same_rows():
+    data, outcomes = run_demo(1)
+    plants = outcomes[-1].plants
+    assert [plant.name for plant in plants] == [f"plant {g}" for g in (1, 2, 3, 4)]
+    assert sorted(plant.leak for plant in plants) == [0.001, 0.004, 0.007, 0.01]
+    assert [outcome.plants for outcome in outcomes[:-1]] == [(), ()]
+    for model in ("federated", "pooled"):  # one model for all, on one test set
+        assert len({plant.all_leaks[model] for plant in plants}) == 1
+    w = outcomes[-1].training.model
+    assert plants[0].all_leaks["federated"] == f1_score(w, data.X_test, data.y_test)
+    for (X, y), plant in zip(data.plants, plants, strict=True):
+        own = np.isin(data.leak_test, (0.0, plant.leak))
+        assert own.sum() == 625
+        alone = f1_score(train_alone(X, y), data.X_test[own], data.y_test[own])
+        assert plant.own_leak["alone"] == alone
+    assert compare_plants(data, w) == plants
+
+
+def test_the_table_and_its_sentence_show_the_plants():
+    _, outcomes = run_demo(1)
+    lines = format_table(outcomes).splitlines()
+    place = lines.index("Does joining pay?")
+    assert [line.split()[0] for line in lines[place + 3 : place + 7]] == ["plant"] * 4
+    assert " ".join(lines[place + 7 :]) == joining_pays(outcomes[-1].plants)
+
+
+def test_the_sentence_follows_the_numbers():
+    def plant(name, alone, own):
+        return Plant(
+            name,
+            100,
+            0.001,
+            {"alone": alone, "federated": 0.8, "pooled": 0.85},
+            {"alone": own, "federated": 0.5, "pooled": 0.5},
+        )
+
+    said = joining_pays([plant("north", 0.6, 0.5), plant("south", 0.9, 0.75)])
+    assert said == (
+        "On all leaks the federated model is better than the plant's own for 1 of 2 plants and "
+        "worse for 1: from -10.0 points of F-1 (south) to +20.0 (north). On the leak that a plant "
+        "has seen itself it is better than the plant's own for 0 of 2 plants and worse for 1: from "
+        "-25.0 points of F-1 (south) to +0.0 (north). Pooling all rows would have given 5.0 points "
+        "more than the federation on all leaks."
+    )
