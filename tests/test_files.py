@@ -4,6 +4,7 @@ import errno
 import os
 import resource
 import signal
+import stat
 import subprocess
 import sys
 import threading
@@ -221,3 +222,46 @@ def test_an_error_without_a_number_is_passed_on(tmp_path, monkeypatch):
     with pytest.raises(OSError, match=r"^only words$"):
         write_atomically(tmp_path / "a", b"data")
     assert names(tmp_path) == []
+
+
+@needs_posix
+@pytest.mark.parametrize("is_link", [False, True])
+def test_a_pipe_or_device_is_written_to_and_stays_what_it_is(tmp_path, is_link):
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    path = pipe
+    if is_link:
+        path = tmp_path / "link"
+        path.symlink_to(pipe)
+    reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+    try:
+        write_together((path, b"streamed"), (tmp_path / "file", b"kept"))
+        assert pipe.is_fifo()
+        assert os.read(reader, 100) == b"streamed"
+    finally:
+        os.close(reader)
+    assert (tmp_path / "file").read_bytes() == b"kept"
+
+
+@needs_posix
+def test_a_stream_that_fails_is_an_error_and_undoes_the_files_beside_it(tmp_path, monkeypatch):
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    (tmp_path / "file").write_bytes(b"old")
+    write_all = files._write_all
+
+    def full(descriptor, data):
+        if stat.S_ISFIFO(os.fstat(descriptor).st_mode):
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        write_all(descriptor, data)
+
+    monkeypatch.setattr(files, "_write_all", full)
+    reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+    try:
+        with pytest.raises(OSError, match="No space left on device: .*pipe"):
+            write_together((tmp_path / "file", b"new"), (pipe, b"streamed"))
+    finally:
+        os.close(reader)
+    assert pipe.is_fifo()
+    assert (tmp_path / "file").read_bytes() == b"old"
+    assert names(tmp_path) == ["file", "pipe"]

@@ -3,7 +3,7 @@
 A write goes to a temporary file beside the target and is then renamed. A process that is killed in
 between leaves the temporary file; the next write of the same target takes it away. Files that
 belong together are all written before the first is renamed, so that a full disk leaves none of
-them.
+them. What is no file, such as a device or a pipe, is written to and never renamed over.
 """
 
 from __future__ import annotations
@@ -63,20 +63,27 @@ class _Write:
         self.new: Path | None = None
         self.old: Path | None = None
         self.is_in_place = False
+        self.is_stream = _is_stream(path)
 
     def prepare(self) -> None:
+        if self.is_stream:
+            return
         _drop_leftovers(self.target)
         with _by_its_name(self.path):
             self.new = _write_beside(self.target, self.data)
 
     def keep_old(self) -> None:
         """What stands there now, to be put back if another file of the write fails."""
-        if self.target.exists():
+        if not self.is_stream and self.target.exists():
             with _by_its_name(self.path):
                 self.old = _second_name(self.target)
 
     def put_in_place(self) -> None:
         with _by_its_name(self.path):
+            if self.is_stream:
+                with open(self.path, "wb", buffering=0) as stream:
+                    _write_all(stream.fileno(), self.data)
+                return
             while not self.is_in_place:
                 assert self.new is not None
                 try:
@@ -99,6 +106,15 @@ class _Write:
             if path is not None:
                 with contextlib.suppress(OSError):
                     path.unlink(missing_ok=True)
+
+
+def _is_stream(path: PathLike) -> bool:
+    """Whether a rename would put a file in the place of a device, a pipe or a socket."""
+    try:
+        mode = os.stat(path).st_mode
+    except OSError:
+        return False
+    return not (stat.S_ISREG(mode) or stat.S_ISDIR(mode))
 
 
 @contextlib.contextmanager
