@@ -16,6 +16,7 @@ from fdrsvm.estimators.plain_json import decode, encode
 from fdrsvm.files import PathLike, read_capped, write_atomically
 
 _KIND = "model"
+_FIRST = b"{"  # of the header, after its length
 _VERSION = 1
 _FIELDS = ("classes", "feature_names", "estimator", "params", "certificate")
 # 32 million coefficients. More is not a model of ours, and must not fill a gateway's memory.
@@ -56,7 +57,13 @@ def load_model(path: PathLike) -> LinearModel:
         If the file was cut or altered, is too large, or is of another kind or a newer version.
     """
     try:
-        return _parse_model(read_capped(path, _MAX_BYTES))
+        data = read_capped(path, _MAX_BYTES)
+        if data[8:9] != _FIRST:  # a table or a report, given in place of the model
+            raise CorruptDataError(
+                f"{_KIND}: not a file of this package; give the model.safetensors that fdrsvm fit "
+                "wrote, or what save() did"
+            )
+        return _parse_model(data)
     except (CorruptDataError, InvalidInputError) as error:
         raise CorruptDataError(f"{os.fspath(path)}: {error}") from None
 
