@@ -159,13 +159,19 @@ Adversary::Adversary(const Samples& samples, const Model& model)
     }
 }
 
-void fill_rooms(const Samples& samples, const Adversary& adversary, std::span<const Row> rows,
-                const Eight& eight) {
+namespace {
+
+// Listed features, where the rooms of a kept label will be.
+void gather_features(const Samples& samples, const Adversary& adversary, std::span<const Row> rows,
+                     const Eight& eight) {
     for (size_t k = 0; k < kLanes; ++k) {
         const double* row = samples.X[rows[std::min(k, rows.size() - 1)]].data();
         for (size_t i = 0; i < adversary.size; ++i)
             eight.room(kKeep, i)[k] = row[adversary.feature[i]];
     }
+}
+
+void turn_into_rooms(const Adversary& adversary, const Eight& eight) {
     // Keeping, the margin is to fall: w.x goes down if the label is 1, up if it is -1.
     const Lanes none = Lanes::all(0.0);
     const Mask positive = is_above(Lanes::load(eight.y()), none);
@@ -179,15 +185,27 @@ void fill_rooms(const Samples& samples, const Adversary& adversary, std::span<co
     }
 }
 
-void fill_eight(const Samples& samples, const Adversary& adversary, const Lanes& margins,
-                std::span<const Row> rows, bool with_bends, const Eight& eight) {
+}  // namespace
+
+void fill_rooms(const Samples& samples, const Adversary& adversary, std::span<const Row> rows,
+                const Eight& eight) {
+    gather_features(samples, adversary, rows, eight);
+    turn_into_rooms(adversary, eight);
+}
+
+void gather_eight(const Samples& samples, const Adversary& adversary, const Lanes& margins,
+                  std::span<const Row> rows, const Eight& eight) {
     margins.store(eight.margin());
     for (size_t k = 0; k < kLanes; ++k) {
         const Row n = rows[std::min(k, rows.size() - 1)];
         eight.y()[k] = samples.masses.y[n];
         eight.mass()[k] = k < rows.size() ? samples.masses.mass[n] : 0.0;
     }
-    fill_rooms(samples, adversary, rows, eight);
+    gather_features(samples, adversary, rows, eight);
+}
+
+void complete_eight(const Adversary& adversary, bool with_bends, const Eight& eight) {
+    turn_into_rooms(adversary, eight);
     if (!with_bends) return;
     fill_bends(eight, adversary, kKeep);
     if (adversary.flips) fill_bends(eight, adversary, kFlip);
