@@ -98,8 +98,9 @@ void fill_rooms(const Samples& samples, const Adversary& adversary, std::span<co
 Look look_at(const Eight& eight, const Adversary& adversary, const Multiplier& lam);
 
 // Each listed feature's move of the samples in one branch: calls `use(i, move)` for every feature.
+// Part of its caller, so that the lanes stay in registers.
 template <class Use>
-inline Moved apply_moves(const Adversary& adversary, const Lanes& step, const auto& room_of,
+FDRSVM_INLINE Moved apply_moves(const Adversary& adversary, const Lanes& step, const auto& room_of,
                          Use use) {
     Lanes gain = Lanes::all(0.0), length = Lanes::all(0.0);
     for (size_t i = 0; i < adversary.size; ++i) {
