@@ -73,7 +73,8 @@ double step_l1(const Adversary& adversary, const Multiplier& lam) {
 }
 
 // linf: go on while the |w| of the features not yet stopped exceeds lam.
-FDRSVM_INLINE Lanes step_linf(const Eight& eight, const Adversary& adversary, int branch, double lam) {
+FDRSVM_INLINE Lanes step_linf(const Eight& eight, const Adversary& adversary, int branch,
+                              double lam) {
     const Lanes bound = Lanes::all(lam), never = Lanes::all(kInfinity);
     Lanes step = never;
     for (size_t i = 0; i < adversary.size; ++i) {
@@ -125,7 +126,8 @@ Lanes first_step(const Eight& eight, const Adversary& adversary, int branch) {
     return step;
 }
 
-FDRSVM_INLINE Lanes best_step(const Eight& eight, const Adversary& adversary, int branch, const Multiplier& lam) {
+FDRSVM_INLINE Lanes best_step(const Eight& eight, const Adversary& adversary, int branch,
+                              const Multiplier& lam) {
     if (adversary.norm == Norm::l1) return Lanes::all(step_l1(adversary, lam));
     if (lam.value == adversary.dual_norm)
         return lam.dearest ? first_step(eight, adversary, branch) : Lanes::all(0.0);
