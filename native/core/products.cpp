@@ -7,6 +7,10 @@ namespace fdrsvm {
 namespace {
 
 constexpr size_t kSums = 4;  // independent sums hide the latency of an addition
+// Numbers: a block of more would be fetched from memory once for every 16 of its columns, so it is
+// taken a few rows at a time.
+constexpr size_t kCached = size_t{1} << 16;
+constexpr size_t kFewRows = 64;
 
 void times_one(const double* row, const double* x, size_t size, double* out) {
     *out = dot(row, x, size);
@@ -60,6 +64,56 @@ void add_columns(const double* rows, size_t stride, size_t n_rows, const double*
     }
 }
 
+// Rows of one of the four sums that count, and by how much.
+struct Listed {
+    const double* row[kFewRows / kSums + 1];  // one place more, for what is written and not kept
+    double scale[kFewRows / kSums + 1];
+    size_t size = 0;
+
+    void add(const double* next, double factor) {
+        row[size] = next;
+        scale[size] = factor;
+        size += factor != 0.0;
+    }
+};
+
+// Adds the rows' part of `Width` times eight columns to a sum.
+template <size_t Width>
+void add_listed(const Listed& list, size_t column, double* sum) {
+    Lanes total[Width];
+    for (size_t c = 0; c < Width; ++c) total[c] = Lanes::load(sum + column + c * kLanes);
+    for (size_t k = 0; k < list.size; ++k) {
+        const Lanes scale = Lanes::all(list.scale[k]);
+        const double* row = list.row[k] + column;
+        for (size_t c = 0; c < Width; ++c) total[c] += Lanes::load(row + c * kLanes) * scale;
+    }
+    for (size_t c = 0; c < Width; ++c) total[c].store(sum + column + c * kLanes);
+}
+
+// Adds a block whose rows are long, the same sums in another order of work: rows with x[n] = 0,
+// which change no sum, are not even fetched. `sums` has room for four of `columns` numbers each.
+void add_long_rows(const double* rows, size_t stride, size_t n_rows, const double* x,
+                   const LaneMask& last, size_t columns, double* sums, double* out) {
+    std::fill_n(sums, kSums * columns, 0.0);
+    for (size_t first = 0; first < n_rows; first += kFewRows) {
+        const size_t stop = std::min(first + kFewRows, n_rows);
+        Listed lists[kSums];
+        for (size_t n = first; n < stop; ++n) lists[n % kSums].add(rows + n * stride, x[n]);
+        for (size_t r = 0; r < kSums; ++r) {
+            double* sum = sums + r * columns;
+            size_t j = 0;
+            for (; j + 4 * kLanes <= columns; j += 4 * kLanes) add_listed<4>(lists[r], j, sum);
+            for (; j < columns; j += kLanes) add_listed<1>(lists[r], j, sum);
+        }
+    }
+    for (size_t j = 0; j < columns; j += kLanes) {
+        const auto part = [&](size_t r) { return Lanes::load(sums + r * columns + j); };
+        Lanes sum = (part(0) + part(2)) + (part(1) + part(3));
+        if (j + kLanes == columns) sum = last(sum);
+        (Lanes::load(out + j) + sum).store(out + j);
+    }
+}
+
 }  // namespace
 
 void times(ConstMatrix rows, ConstVector x, Vector out) {
@@ -82,7 +136,11 @@ void transposed_times(ConstMatrix rows, ConstVector x, Vector out) {
     Buffer<> last_row(padded, 0.0);
     if (rows.rows > 0)
         std::copy_n(rows.data + (rows.rows - 1) * rows.stride, size, last_row.data());
+    Buffer<> sums(std::min(kRowBlock, rows.rows) * padded > kCached ? kSums * padded : 0);
     const auto add = [&](const double* first, size_t stride, size_t n_rows, const double* factors) {
+        if (n_rows * padded > kCached)
+            return add_long_rows(first, stride, n_rows, factors, tail, padded, sums.data(),
+                                 total.data());
         for (size_t j = 0; j < padded; j += 2 * kLanes) {
             const bool ends = j + 2 * kLanes >= padded;
             if (j + kLanes >= padded)

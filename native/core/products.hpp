@@ -10,7 +10,8 @@ namespace fdrsvm {
 void times(ConstMatrix rows, ConstVector x, Vector out);
 
 // Sets out = rows' @ x. Each column is four sums, over the rows n with n % 4 = 0, 1, 2, 3, that are
-// started again every `kRowBlock` rows and added as (0 + 2) + (1 + 3).
+// started again every `kRowBlock` rows and added as (0 + 2) + (1 + 3). Numbers must be finite: long
+// rows with x[n] = 0 may be left out.
 void transposed_times(ConstMatrix rows, ConstVector x, Vector out);
 
 inline constexpr size_t kRowBlock = 1024;

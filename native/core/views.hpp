@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <limits>
 #include <new>
 #include <span>
@@ -35,18 +36,21 @@ class Buffer {
   public:
     Buffer() = default;
     explicit Buffer(size_t size)
-        : data_(static_cast<T*>(::operator new(bytes(size), std::align_val_t(64)))), size_(size) {}
+        : memory_(take(bytes(size))), data_(aligned(memory_)), size_(size) {}
     Buffer(size_t size, T value) : Buffer(size) {
         for (size_t i = 0; i < size; ++i) data_[i] = value;
     }
     Buffer(Buffer&& other) noexcept
-        : data_(std::exchange(other.data_, nullptr)), size_(std::exchange(other.size_, 0)) {}
+        : memory_(std::exchange(other.memory_, nullptr)),
+          data_(std::exchange(other.data_, nullptr)),
+          size_(std::exchange(other.size_, 0)) {}
     Buffer& operator=(Buffer&& other) noexcept {
+        std::swap(memory_, other.memory_);
         std::swap(data_, other.data_);
         std::swap(size_, other.size_);
         return *this;
     }
-    ~Buffer() { ::operator delete(data_, std::align_val_t(64)); }
+    ~Buffer() { give_back(memory_); }
 
     T* data() { return data_; }
     const T* data() const { return data_; }
@@ -57,12 +61,26 @@ class Buffer {
     operator std::span<const T>() const { return {data_, size_}; }
 
   private:
+    static constexpr size_t kLine = 64;
+
+    void* memory_ = nullptr;
     T* data_ = nullptr;
     size_t size_ = 0;
 
     static size_t bytes(size_t size) {
         if (size > static_cast<size_t>(-1) / 2 / sizeof(T)) throw std::bad_array_new_length();
         return size * sizeof(T);
+    }
+#if defined(FDRSVM_SANITIZE)  // nothing is to lie between a buffer's end and that of its memory
+    static void* take(size_t bytes) { return ::operator new(bytes, std::align_val_t(kLine)); }
+    static void give_back(void* memory) { ::operator delete(memory, std::align_val_t(kLine)); }
+#else  // aligned here: where the library does it, memory of a few lines takes five times as long
+    static void* take(size_t bytes) { return ::operator new(bytes + kLine); }
+    static void give_back(void* memory) { ::operator delete(memory); }
+#endif
+    static T* aligned(void* memory) {
+        const size_t beyond = reinterpret_cast<std::uintptr_t>(memory) % kLine;
+        return reinterpret_cast<T*>(static_cast<char*>(memory) + (beyond ? kLine - beyond : 0));
     }
 };
 

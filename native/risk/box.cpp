@@ -12,11 +12,6 @@ constexpr size_t kGuessAbove = 20'000;  // samples
 constexpr size_t kGuessRows = 1024;
 constexpr size_t kGuesses = 8;
 
-double margin_of(const Samples& samples, const Model& model, size_t n) {
-    const double score = dot(samples.X[n].data(), model.w.data(), model.w.size());
-    return samples.masses.y[n] * (score + model.intercept);
-}
-
 // Adds up the worst case at the dual norm.
 struct UnmovedSums {
     const Adversary& adversary;

@@ -73,7 +73,8 @@ double step_l1(const Adversary& adversary, const Multiplier& lam) {
 }
 
 // linf: go on while the |w| of the features not yet stopped exceeds lam.
-Lanes step_linf(const Eight& eight, const Adversary& adversary, int branch, double lam) {
+FDRSVM_INLINE Lanes step_linf(const Eight& eight, const Adversary& adversary, int branch,
+                              double lam) {
     const Lanes bound = Lanes::all(lam), never = Lanes::all(kInfinity);
     Lanes step = never;
     for (size_t i = 0; i < adversary.size; ++i) {
@@ -125,7 +126,8 @@ Lanes first_step(const Eight& eight, const Adversary& adversary, int branch) {
     return step;
 }
 
-Lanes best_step(const Eight& eight, const Adversary& adversary, int branch, const Multiplier& lam) {
+FDRSVM_INLINE Lanes best_step(const Eight& eight, const Adversary& adversary, int branch,
+                              const Multiplier& lam) {
     if (adversary.norm == Norm::l1) return Lanes::all(step_l1(adversary, lam));
     if (lam.value == adversary.dual_norm)
         return lam.dearest ? first_step(eight, adversary, branch) : Lanes::all(0.0);
@@ -159,13 +161,19 @@ Adversary::Adversary(const Samples& samples, const Model& model)
     }
 }
 
-void fill_rooms(const Samples& samples, const Adversary& adversary, std::span<const Row> rows,
-                const Eight& eight) {
+namespace {
+
+// Listed features, where the rooms of a kept label will be.
+void gather_features(const Samples& samples, const Adversary& adversary, std::span<const Row> rows,
+                     const Eight& eight) {
     for (size_t k = 0; k < kLanes; ++k) {
         const double* row = samples.X[rows[std::min(k, rows.size() - 1)]].data();
         for (size_t i = 0; i < adversary.size; ++i)
             eight.room(kKeep, i)[k] = row[adversary.feature[i]];
     }
+}
+
+void turn_into_rooms(const Adversary& adversary, const Eight& eight) {
     // Keeping, the margin is to fall: w.x goes down if the label is 1, up if it is -1.
     const Lanes none = Lanes::all(0.0);
     const Mask positive = is_above(Lanes::load(eight.y()), none);
@@ -179,15 +187,27 @@ void fill_rooms(const Samples& samples, const Adversary& adversary, std::span<co
     }
 }
 
-void fill_eight(const Samples& samples, const Adversary& adversary, const Lanes& margins,
-                std::span<const Row> rows, bool with_bends, const Eight& eight) {
+}  // namespace
+
+void fill_rooms(const Samples& samples, const Adversary& adversary, std::span<const Row> rows,
+                const Eight& eight) {
+    gather_features(samples, adversary, rows, eight);
+    turn_into_rooms(adversary, eight);
+}
+
+void gather_eight(const Samples& samples, const Adversary& adversary, const Lanes& margins,
+                  std::span<const Row> rows, const Eight& eight) {
     margins.store(eight.margin());
     for (size_t k = 0; k < kLanes; ++k) {
         const Row n = rows[std::min(k, rows.size() - 1)];
         eight.y()[k] = samples.masses.y[n];
         eight.mass()[k] = k < rows.size() ? samples.masses.mass[n] : 0.0;
     }
-    fill_rooms(samples, adversary, rows, eight);
+    gather_features(samples, adversary, rows, eight);
+}
+
+void complete_eight(const Adversary& adversary, bool with_bends, const Eight& eight) {
+    turn_into_rooms(adversary, eight);
     if (!with_bends) return;
     fill_bends(eight, adversary, kKeep);
     if (adversary.flips) fill_bends(eight, adversary, kFlip);

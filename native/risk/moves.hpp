@@ -64,6 +64,10 @@ class Eight {
     static size_t memory_size(const Adversary& adversary) {
         return kLanes * (3 + 2 * kinds_of(adversary.norm) * adversary.size);
     }
+    // Of what is gathered, from the beginning on; the rest can be made of it.
+    static size_t gathered_size(const Adversary& adversary) {
+        return kLanes * (3 + adversary.size);
+    }
 
     double* margin() const { return memory_; }
     double* mass() const { return memory_ + kLanes; }
@@ -81,10 +85,11 @@ class Eight {
     }
 };
 
-// Makes `eight` of the rows listed; fewer than eight are filled up with copies of no mass. Bends
-// are not needed at the dual norm.
-void fill_eight(const Samples& samples, const Adversary& adversary, const Lanes& margins,
-                std::span<const Row> rows, bool with_bends, const Eight& eight);
+// Makes `eight` of the rows listed, in two steps; fewer than eight are filled up with copies of no
+// mass. Bends are not needed at the dual norm.
+void gather_eight(const Samples& samples, const Adversary& adversary, const Lanes& margins,
+                  std::span<const Row> rows, const Eight& eight);
+void complete_eight(const Adversary& adversary, bool with_bends, const Eight& eight);
 
 // Rooms alone, for moves whose steps are known.
 void fill_rooms(const Samples& samples, const Adversary& adversary, std::span<const Row> rows,
@@ -93,8 +98,9 @@ void fill_rooms(const Samples& samples, const Adversary& adversary, std::span<co
 Look look_at(const Eight& eight, const Adversary& adversary, const Multiplier& lam);
 
 // Each listed feature's move of the samples in one branch: calls `use(i, move)` for every feature.
+// Part of its caller, so that the lanes stay in registers.
 template <class Use>
-inline Moved apply_moves(const Adversary& adversary, const Lanes& step, const auto& room_of,
+FDRSVM_INLINE Moved apply_moves(const Adversary& adversary, const Lanes& step, const auto& room_of,
                          Use use) {
     Lanes gain = Lanes::all(0.0), length = Lanes::all(0.0);
     for (size_t i = 0; i < adversary.size; ++i) {

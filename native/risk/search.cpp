@@ -13,9 +13,17 @@ constexpr int kMaxSteps = 500;
 constexpr size_t kSmoothFrom = 1000;         // samples
 constexpr double kBeyond = 0.05;             // of the way from the nearer end
 constexpr size_t kPiece = 512;               // rows whose margins are worked out at once
-constexpr size_t kStored = size_t{1} << 19;  // numbers: 4 MB
+// Samples by eight are kept from look to look, ready made or at least gathered, if they take no
+// more numbers than this (4 MB), or than this part of the data.
+constexpr size_t kStored = size_t{1} << 19;
+constexpr size_t kStoredPart = 9;
 
 }  // namespace
+
+double margin_of(const Samples& samples, const Model& model, size_t n) {
+    const double score = dot(samples.X[n].data(), model.w.data(), model.w.size());
+    return samples.masses.y[n] * (score + model.intercept);
+}
 
 void fill_margins(const Samples& samples, const Model& model, size_t start, Vector margins) {
     const size_t size = std::min(margins.size(), samples.X.rows - start);
@@ -45,40 +53,55 @@ std::span<const Row> Search::rows_from(size_t first) const {
     return {rows_.data() + first, std::min(kLanes, n_rows_ - first)};
 }
 
-Lanes Search::margins_of(std::span<const Row> rows) const {
+void Search::gather(std::span<const Row> rows, const Eight& eight) const {
     double margins[kLanes] = {};
-    if (!margins_ && rows.back() - rows.front() + 1 == rows.size()) {
-        fill_margins(samples_, model_, rows.front(), {margins, rows.size()});
-        return Lanes::load(margins);
-    }
-    for (size_t k = 0; k < rows.size(); ++k) {
-        if (margins_)
-            margins[k] = margins_[rows[k]];
-        else
-            fill_margins(samples_, model_, rows[k], {margins + k, 1});
-    }
-    return Lanes::load(margins);
+    for (size_t k = 0; k < rows.size(); ++k)
+        margins[k] = margins_ ? margins_[rows[k]] : margin_of(samples_, model_, rows[k]);
+    gather_eight(samples_, adversary_, Lanes::load(margins), rows, eight);
 }
 
 void Search::fill(std::span<const Row> rows, const Eight& eight) const {
-    fill_eight(samples_, adversary_, margins_of(rows), rows, true, eight);
+    gather(rows, eight);
+    complete_eight(adversary_, true, eight);
 }
 
 Eight Search::eight_at(size_t first) {
-    if (is_stored_)
-        return Eight(store_.data() + first / kLanes * Eight::memory_size(adversary_), adversary_);
     const Eight eight(scratch_.data(), adversary_);
-    fill(rows_from(first), eight);
+    if (stored_ == kNothing) {
+        fill(rows_from(first), eight);
+        return eight;
+    }
+    if (stored_ == kWhole) return stored_at(first);
+    std::copy_n(stored_at(first).margin(), stored_size(kGathered), scratch_.data());
+    complete_eight(adversary_, true, eight);
     return eight;
 }
 
-void Search::store_if_small() {
-    const size_t each = Eight::memory_size(adversary_), n_eights = (n_rows_ + kLanes - 1) / kLanes;
-    if (is_stored_ || n_eights * each > kStored) return;
+Eight Search::stored_at(size_t first) {
+    return Eight(store_.data() + first / kLanes * stored_size(stored_), adversary_);
+}
+
+size_t Search::stored_size(Stored what) const {
+    return what == kWhole ? Eight::memory_size(adversary_) : Eight::gathered_size(adversary_);
+}
+
+void Search::store(Stored what) {
+    const size_t each = stored_size(what), n_eights = (n_rows_ + kLanes - 1) / kLanes;
+    store_ = Buffer<>();  // not both at once
     store_ = Buffer<>(n_eights * each);
-    for (size_t first = 0; first < n_rows_; first += kLanes)
-        fill(rows_from(first), Eight(store_.data() + first / kLanes * each, adversary_));
-    is_stored_ = true;
+    for (size_t first = 0; first < n_rows_; first += kLanes) {
+        const Eight eight(store_.data() + first / kLanes * each, adversary_);
+        gather(rows_from(first), eight);
+        if (what == kWhole) complete_eight(adversary_, true, eight);
+    }
+    stored_ = what;
+}
+
+void Search::store_if_small() {
+    const size_t n_eights = (n_rows_ + kLanes - 1) / kLanes;
+    const size_t room = std::max(kStored, samples_.X.rows * samples_.X.columns / kStoredPart);
+    for (Stored what : {kWhole, kGathered})
+        if (what > stored_ && n_eights * stored_size(what) <= room) return store(what);
 }
 
 void Search::close(const Stride& rows, const Unmoved& top, double epsilon) {
@@ -162,19 +185,19 @@ void Search::drop_linear(double lam) {
         rows_[kept] = rows_[i];
         costs_[kLower][kept] = costs_[kLower][i];
         costs_[kUpper][kept] = costs_[kUpper][i];
-        if (is_stored_) copy_stored(i, kept);
+        if (stored_ != kNothing) copy_stored(i, kept);
         ++kept;
     }
     line_value_ = value.sum;
     line_cost_ = cost.sum;
     n_rows_ = kept;
-    if (is_stored_)
-        for (size_t i = kept; i % kLanes != 0; ++i) eight_at(i).mass()[i % kLanes] = 0.0;
+    if (stored_ != kNothing)
+        for (size_t i = kept; i % kLanes != 0; ++i) stored_at(i).mass()[i % kLanes] = 0.0;
 }
 
 void Search::copy_stored(size_t from, size_t to) {
     if (from == to) return;
-    const size_t each = Eight::memory_size(adversary_);
+    const size_t each = stored_size(stored_);
     const double* source = store_.data() + from / kLanes * each + from % kLanes;
     double* target = store_.data() + to / kLanes * each + to % kLanes;
     for (size_t q = 0; q < each; q += kLanes) target[q] = source[q];
@@ -278,7 +301,8 @@ void Search::open(const Multiplier& left, const Multiplier& right, const Destina
         std::iota(list, list + kLanes, static_cast<Row>(n));
         const std::span<const Row> rows(list, std::min(kLanes, samples_.X.rows - n));
         const Lanes margin = load_up_to(margins + n % kPiece, rows.size());
-        fill_eight(samples_, adversary_, margin, rows, !is_final, eight);
+        gather_eight(samples_, adversary_, margin, rows, eight);
+        complete_eight(adversary_, !is_final, eight);
         const Look down = look_at(eight, adversary_, left), up = look_at(eight, adversary_, right);
         const Lanes mass = Lanes::load(eight.mass());
         low.add(down, mass);

@@ -37,7 +37,8 @@ struct Settled {
     void clear();
 };
 
-// Margins y (w.x + b) of rows from `start` on, as many as there are or fit.
+// Margin y (w.x + b) of row n, and those of rows from `start` on, as many as there are or fit.
+double margin_of(const Samples& samples, const Model& model, size_t n);
 void fill_margins(const Samples& samples, const Model& model, size_t start, Vector margins);
 
 // Rows start, start + stride ... of the data.
@@ -72,6 +73,7 @@ class Search {
     };
     struct Opening;
     enum Side { kLower = 0, kUpper = 1, kLatest = 2 };
+    enum Stored { kNothing, kGathered, kWhole };
 
     const Samples& samples_;
     const Adversary& adversary_;
@@ -86,16 +88,21 @@ class Search {
     Buffer<Row> rows_, dropped_;
     size_t n_rows_ = 0, n_dropped_ = 0;
     Buffer<> costs_[3], values_;
-    Buffer<> store_, scratch_;  // samples by eight: all, if they fit, or one at a time
-    bool is_stored_ = false;
+    // Samples by eight: all, as far as they fit, and one at a time. Gathered from here and there
+    // they are worth keeping even if rooms and bends must be made at every look.
+    Buffer<> store_, scratch_;
+    Stored stored_ = kNothing;
     // Samples that are done with, while the bracket is opened or closed: those alike at both ends,
     // and the others at either end.
     Settled common_{0}, low_{0}, high_{0};
 
     void reserve(size_t size);
-    Lanes margins_of(std::span<const Row> rows) const;
+    void gather(std::span<const Row> rows, const Eight& eight) const;
     void fill(std::span<const Row> rows, const Eight& eight) const;
     Eight eight_at(size_t first);
+    Eight stored_at(size_t first);
+    size_t stored_size(Stored what) const;
+    void store(Stored what);
     void store_if_small();
     void search(const Multiplier& first);
     bool probe(const Multiplier& lam);
