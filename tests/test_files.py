@@ -258,7 +258,7 @@ def test_a_stream_that_fails_is_an_error_and_undoes_the_files_beside_it(tmp_path
     monkeypatch.setattr(files, "_write_all", full)
     reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
     try:
-        with pytest.raises(OSError, match="No space left on device: .*pipe"):
+        with pytest.raises(OSError, match=r"No space left on device: .*pipe"):
             write_together((tmp_path / "file", b"new"), (pipe, b"streamed"))
     finally:
         os.close(reader)

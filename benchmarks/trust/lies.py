@@ -130,6 +130,15 @@ def _random_slopes(scene: Scene) -> Told:
     return lambda point: _cut(scene, point, 1.0, scene.reach * rng.uniform(-1.0, 1.0, point.size))
 
 
+def _high_without_mass(scene: Scene) -> Told:
+    """The highest risk that limits allow, and a cut of no rows."""
+    profile = scene.problem.profile
+    return lambda point: (
+        scene.limits.risk_ceiling(profile, point),
+        Cut(0.0, np.zeros(point.size), scene.epsilon),
+    )
+
+
 def _no_loss(scene: Scene) -> Told:
     return lambda point: _cut(scene, point, 0.0, np.zeros(point.size))
 
@@ -283,6 +292,37 @@ def _highest_risk(scene: Scene) -> Lie:
         return turn.said({**turn.own.values, "risks": np.array(risks)})
 
     return lie
+
+
+def _good_only_where_bad(scene: Scene) -> Lie:
+    """Leads the start to a bad model; the least risk there, the highest elsewhere, and no cut."""
+    bad, profile = -0.03 * scene.goal, scene.problem.profile
+
+    def risk_at(point: Array) -> float:
+        if not np.allclose(point, bad):
+            return scene.limits.risk_ceiling(profile, point)
+        score = scene.limits.score_ceiling(point)
+        return max(0.0, 1.0 - score) + scene.epsilon * scene.size(point)
+
+    def lie(turn: Turn) -> Answer:
+        values, points = dict(turn.own.values), turn.broadcast.values["points"]
+        if "own" in values:
+            values["own"] = _own_that_leads_to(bad, turn)
+            risks = np.array([max(0.0, 1.0 - scene.limits.score_ceiling(values["own"]))])
+            risks += scene.epsilon * scene.size(values["own"])
+        else:
+            risks = np.array([risk_at(point) for point in points])
+        none = {name: values[name][:0] for name in ("constants", "slopes", "norm_weights")}
+        return turn.said({**values, "risks": risks, **none})
+
+    return lie
+
+
+def _own_that_leads_to(goal: Array, turn: Turn) -> Array:
+    """What makes the mean of all own optima that model."""
+    others = [one for one in turn.others if isinstance(one, Update)]
+    rest = [one.values["own"] for one in others if one.client_id != turn.own.client_id]
+    return np.asarray(len(others) * goal - np.sum(rest, axis=0))
 
 
 # When
@@ -554,6 +594,9 @@ ATTACKS: dict[str, Attack] = {
     "risks x 0.5": _one("numbers", _scaled("risks", 0.5)),
     "risks x 1.5": _one("numbers", _scaled("risks", 1.5)),
     "risks as high as limits allow": _one("numbers", _highest_risk),
+    "good only where it is bad, no cuts": _one(
+        "numbers", _good_only_where_bad, methods=("bundle",)
+    ),
     "slopes 1 % above the limits": _one("numbers", told_by(_re_sloped(_steepest(1.01)))),
     "slopes at the limits": _one("numbers", told_by(_re_sloped(_steepest(1.0)))),
     "slopes reversed": _one("numbers", told_by(_re_sloped(lambda _, cut: -cut.slope))),
@@ -592,6 +635,9 @@ ATTACKS: dict[str, Attack] = {
     "squares x 2": _one("ADMM", _scaled("squares", 2.0), methods=ADMM_ONLY),
     "dual reset from round 5 on": _one(
         "ADMM", timed(_is_from(_FIRST_LIE), _reset_dual), methods=ADMM_ONLY
+    ),
+    "highest risks, solves of no rows": _one(
+        "ADMM", told_by(_high_without_mass), methods=ADMM_ONLY
     ),
     "vector moved by w*/2": _one("ADMM", _moved_vector, methods=ADMM_ONLY),
     # Poison

@@ -28,6 +28,10 @@ class AnyBuffer {
         const std::string_view format = buffer_.format;
         return format == "d" || format == "=d";  // the second where it is not aligned
     }
+    bool is_plain() const {
+        return PyBuffer_IsContiguous(&buffer_, 'C') &&
+               reinterpret_cast<std::uintptr_t>(buffer_.buf) % alignof(double) == 0;
+    }
     size_t n_dimensions() const { return static_cast<size_t>(buffer_.ndim); }
     size_t shape(size_t axis) const { return static_cast<size_t>(buffer_.shape[axis]); }
 
@@ -85,10 +89,10 @@ class Form {
         std::vector<size_t> lengths;
         for (const Part& part : parts_) {
             const nb::object given = values[part.name];
-            if (PyObject_IsInstance(given.ptr(), array_type_.ptr()) != 1)
-                return broken("dtype", &part);
+            // A subclass may do anything when it is read, and what is strided kernels do not read.
+            if (!given.type().is(array_type_)) return broken("dtype", &part);
             const AnyBuffer array(given);
-            if (!array.is_float64()) return broken("dtype", &part);
+            if (!array.is_float64() || !array.is_plain()) return broken("dtype", &part);
             if (!fits(array, part.shape)) return broken("shape", &part);
             if (!array.all_of([](double value) { return std::isfinite(value); }))
                 return broken("finite", &part);

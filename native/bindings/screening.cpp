@@ -272,13 +272,17 @@ nb::list judge_round_edge(const HeldBounds& bounds, const HeldRadii& radii,
     return broken(answers.clients.view(), found);
 }
 
-nb::list judge_solves_edge(const HeldSolve& solve, const HeldAnswers& answers,
-                           nb::dict values_by_client, nb::handle duals, nb::handle own) {
+nb::list judge_solves_edge(const HeldBounds& bounds, const HeldRadii& radii, const HeldSolve& solve,
+                           const HeldAnswers& answers, nb::dict values_by_client, nb::handle duals,
+                           nb::handle own) {
     const size_t width = solve.w.size(), n_answers = answers.clients.size();
     const HeldCuts& cuts = answers.held_cuts();
     check_size("slopes", cuts.slopes.shape(0), n_answers);
+    check_size("risks", answers.risks.shape(1), 1);
+    if (bounds.bounds.has_slopes && bounds.slopes.size() < width)
+        throw nb::value_error("bounds: must have one entry per feature, and one for an intercept");
     check_size("slopes", cuts.slopes.shape(1), width);
-    const HeldMatrix<> held_duals(duals, "duals", kAnySize, width);
+    const HeldMatrix<> held_duals(duals, "duals", radii.n_clients(), width);
     const HeldMatrix<> held_own(own, "own", held_duals.shape(0), width);
     check_indices("clients", answers.clients.view(), held_duals.shape(0));
     const Gathered<1> vectors(values_by_client, "vector"), squares(values_by_client, "squares");
@@ -291,8 +295,9 @@ nb::list judge_solves_edge(const HeldSolve& solve, const HeldAnswers& answers,
     {
         nb::gil_scoped_release unlocked;
         const Solved solved = {answers.clients.view(), rows.view(), threes.view(),
-                               cuts.slopes.view(), cuts.norm_weights.view()};
-        judge_solves(solve.solve, solved, held_duals.view(), held_own.view(), found);
+                               ConstVector(answers.risks.data(), n_answers), cuts.view()};
+        judge_solves(bounds.bounds, radii.view(), solve.solve, solved, held_duals.view(),
+                     held_own.view(), found);
     }
     return broken(answers.clients.view(), found);
 }
@@ -338,14 +343,15 @@ void bind_standards(nb::module_& module) {
         .def(
             "__init__",
             [](HeldBounds* self, double lowest_constant, double highest_constant, nb::handle slopes,
-               bool has_slopes, bool is_hinge, bool touches, bool is_single, double grid) {
+               bool has_slopes, bool is_hinge, bool touches, double blurred, bool is_single,
+               double grid) {
                 const HeldVector<> held(slopes, "slopes");
                 new (self) HeldBounds{held,
                                       {lowest_constant, highest_constant, held.view(), has_slopes,
-                                       is_hinge, touches, is_single, grid}};
+                                       is_hinge, touches, blurred, is_single, grid}};
             },
             nb::kw_only(), "lowest_constant"_a, "highest_constant"_a, "slopes"_a, "has_slopes"_a,
-            "is_hinge"_a, "touches"_a, "is_single"_a, "grid"_a)
+            "is_hinge"_a, "touches"_a, "blurred"_a, "is_single"_a, "grid"_a)
         .def_prop_ro("lowest_constant",
                      [](const HeldBounds& held) { return held.bounds.lowest_constant; });
     nb::class_<HeldRadii>(module, "Radii")
@@ -410,8 +416,8 @@ void bind_screening(nb::module_& module) {
              "known"_a);
     part.def("judge_round", &judge_round_edge, "bounds"_a, "radii"_a, "points"_a, "answers"_a,
              "past"_a, nb::kw_only(), "touching"_a);
-    part.def("judge_solves", &judge_solves_edge, "solve"_a, "answers"_a, "values_by_client"_a,
-             "duals"_a, "own"_a);
+    part.def("judge_solves", &judge_solves_edge, "bounds"_a, "radii"_a, "solve"_a, "answers"_a,
+             "values_by_client"_a, "duals"_a, "own"_a);
     part.def("span", &span_edge, "bounds"_a, "radii"_a, "points"_a, "cut"_a);
 }
 

@@ -40,7 +40,8 @@ double constant_on_box(const Tangent& tangent, const Model& model, const Box& bo
     for (size_t p = 0; p < model.w.size(); ++p)
         reach.add(std::fabs(model.w[p]) * larger(std::fabs(box.low[p]), std::fabs(box.high[p])));
     const double scale = reach.sum + std::fabs(model.intercept) + std::fabs(tangent.value);
-    return tangent.value - touched - kRounding * scale;
+    // A mean of hinges' tangents has no negative constant: below 0 it is what cancelled.
+    return larger(tangent.value - touched - kRounding * scale, 0.0);
 }
 
 }  // namespace fdrsvm::risk

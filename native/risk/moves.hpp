@@ -101,7 +101,7 @@ Look look_at(const Eight& eight, const Adversary& adversary, const Multiplier& l
 // Part of its caller, so that the lanes stay in registers.
 template <class Use>
 FDRSVM_INLINE Moved apply_moves(const Adversary& adversary, const Lanes& step, const auto& room_of,
-                         Use use) {
+                                Use use) {
     Lanes gain = Lanes::all(0.0), length = Lanes::all(0.0);
     for (size_t i = 0; i < adversary.size; ++i) {
         const Lanes room = room_of(i), weight = Lanes::all(adversary.weight[i]);

@@ -10,9 +10,9 @@ namespace fdrsvm::risk {
 namespace {
 
 constexpr int kMaxSteps = 500;
-constexpr size_t kSmoothFrom = 1000;         // samples
-constexpr double kBeyond = 0.05;             // of the way from the nearer end
-constexpr size_t kPiece = 512;               // rows whose margins are worked out at once
+constexpr size_t kSmoothFrom = 1000;  // samples
+constexpr double kBeyond = 0.05;      // of the way from the nearer end
+constexpr size_t kPiece = 512;        // rows whose margins are worked out at once
 // Samples by eight are kept from look to look, ready made or at least gathered, if they take no
 // more numbers than this (4 MB), or than this part of the data.
 constexpr size_t kStored = size_t{1} << 19;

@@ -8,6 +8,8 @@ namespace fdrsvm::screening {
 
 namespace {
 
+constexpr double kDigits = 1e-3;
+
 // One client's answer: claimed[i] is its risk at places[i], and scales[i] the number that this is
 // a difference of, or the risk itself.
 struct Answer {
@@ -87,8 +89,10 @@ Finding judge_pair(const Cut& cut, const Claim& claim, bool is_own, const Bounds
     if (!(claim.risk <= span.highest + slack)) return {Rule::over, claim.risk, span.highest};
     if (is_own && bounds.touches) {
         const double value = value_at(cut, claim.place).value;
-        if (!(value >= claim.risk - slack - 2.0 * bounds.grid))
-            return {Rule::apart, value, claim.risk};
+        double below = 2.0 * bounds.grid + bounds.blurred * (1.0 + claim.place.score);
+        // Without limits nobody knows what cancelled in the client's sums, but not all digits did.
+        if (!bounds.has_slopes) below += kDigits * (1.0 + std::fabs(claim.scale));
+        if (!(value >= claim.risk - slack - below)) return {Rule::apart, value, claim.risk};
     }
     return {};
 }

@@ -12,7 +12,8 @@ struct Bounds {
     ConstVector slopes;       // L R_j, and L for an intercept; empty if nothing is agreed
     bool has_slopes;          // whether these are finite
     bool is_hinge;
-    bool touches;    // whether the first cuts must equal the risks
+    bool touches;    // whether the first cuts must equal the risks ...
+    double blurred;  // ... or lie at most this share of 1 + S below
     bool is_single;  // whether answers are of one client each, not sums
     double grid;     // risks are rounded up to it, constants down
 };

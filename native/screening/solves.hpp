@@ -3,8 +3,8 @@
 
 #include <cstdint>
 
-#include "../core/norms.hpp"
 #include "findings.hpp"
+#include "pair.hpp"
 
 namespace fdrsvm::screening {
 
@@ -24,13 +24,14 @@ struct Solved {
     std::span<const std::int64_t> clients;
     ConstMatrix vectors;
     ConstMatrix squares;
-    ConstMatrix slopes;
-    ConstVector norm_weights;
+    ConstVector risks;  // at the model that was asked about
+    Cuts cuts;
 };
 
 // For each answer the first rule broken. `duals` are the mu_g of this round, `own` the last w_g,
 // nan if not known; one row per client.
-void judge_solves(const Solve& solve, const Solved& solved, ConstMatrix duals, ConstMatrix own,
+void judge_solves(const Bounds& bounds, const Radii& radii, const Solve& solve,
+                  const Solved& solved, ConstMatrix duals, ConstMatrix own,
                   std::span<Finding> found);
 
 }  // namespace fdrsvm::screening

@@ -6,7 +6,14 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from fdrsvm import FDRSVC, ClientError, DegenerateModelWarning, InvalidInputError, NumericalError
+from fdrsvm import (
+    FDRSVC,
+    ClientError,
+    DegenerateModelWarning,
+    InvalidInputError,
+    NumericalError,
+    worst_case_risk,
+)
 from fdrsvm.federated import ADMM, Bundle, InProcess, make_client, run_rounds
 from fdrsvm.federated.algorithms import FedAvg, FedDRO, FedSGD, Subgradient
 from fdrsvm.federated.limits import Limits
@@ -353,3 +360,126 @@ def test_other_losses_have_a_steepness_too(loss):
     with pytest.raises(ClientError, match="slope exceeds") as caught:
         run_rounds(Tampered(InProcess(clients), BAD, steep, rounds=(1,)), method, **run)
     assert caught.value.client_id == BAD
+
+
+class WithoutCuts(Playing):
+    """Risks of any size, and nothing that they could be held against."""
+
+    def _played(self, broadcast, answer):
+        if broadcast.client_id != BAD:
+            return answer
+        values = answer.values
+        gone = {name: values[name][:0] for name in ("constants", "slopes", "norm_weights")}
+        return with_values(answer, **gone)
+
+
+@pytest.mark.parametrize("limited", [False, True])
+def test_risks_without_cuts_name_their_client(limited):
+    clients = blobs(4)
+    limits = limits_of(clients) if limited else None
+    with pytest.raises(ClientError, match="fewer cuts than risks") as caught:
+        train(clients, Bundle(), transport=WithoutCuts(clients, None), limits=limits)
+    assert caught.value.client_id == BAD
+
+
+@INTERCEPT
+@pytest.mark.parametrize("method", ["bundle", "summed", "subgradient"])
+def test_a_function_that_starts_below_0_names_its_client_without_limits_too(method, fit_intercept):
+    """max(0, v.w - 10): no rows have it, wherever they lie, since their losses at 0 are 1."""
+    clients = blobs(4, fit_intercept=fit_intercept, epsilon=0.04)
+
+    def far_below(point):
+        slope = np.append(np.full(4, 40.0), np.zeros(point.size - 4))
+        value, moved = slope @ point - 10.0, 0.04 * np.abs(point[:4]).sum()
+        if value > 0.0:
+            return value + moved, -10.0, slope, 0.04
+        return moved, 0.0, 0.0 * slope, 0.04
+
+    settings = {"limits": Limits.checked(None, 4), "max_rounds": 60, "on_fault": "drop"}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        result = train(
+            clients,
+            METHODS[method],
+            transport=Playing(clients, far_below, from_round=2),
+            **settings,
+        )
+    assert any(f"{BAD}: a cut's constant is negative" in "".join(r.faults) for r in result.history)
+    assert all(record.faulty in ((), (BAD,)) for record in result.history)
+
+
+@pytest.mark.parametrize(("limit", "blur"), [("agreed", 3), (None, 0)])
+@pytest.mark.parametrize("method", ["bundle", "summed"])
+def test_cuts_far_below_their_risks_name_their_client(method, limit, blur):
+    """Blurred cuts lie below the risk, by an eighth of 1 + S at most; without limits none do."""
+    clients = blobs(4)
+    features = limits_of(clients).features if limit else None
+    limits = Limits.checked(features, 4, blur=blur)
+    reach = limits_of(clients)
+
+    def high(point):
+        risk = 1.0 + reach.score_ceiling(point) + 0.04 * np.abs(point).sum()
+        return risk, 0.0, np.zeros_like(point), 0.0
+
+    with pytest.raises(ClientError, match="does not touch the risk") as caught:
+        train(
+            clients,
+            METHODS[method],
+            transport=Playing(clients, high, from_round=2),
+            limits=limits,
+            max_rounds=30,
+        )
+    assert caught.value.client_id == BAD
+
+
+class FarAway(Playing):
+    """On a box nothing says how large a client's own optimum may be."""
+
+    def _played(self, broadcast, answer):
+        if broadcast.client_id != BAD or "own" not in answer.values:
+            return answer
+        own = np.full(answer.values["own"].size, self.play)
+        return with_values(
+            answer,
+            own=own,
+            risks=np.array([0.5]),
+            constants=np.array([0.5]),
+            slopes=np.zeros((1, own.size)),
+            norm_weights=np.zeros(1),
+        )
+
+
+@INTERCEPT
+@pytest.mark.parametrize("size", [1e6, 1e12, 1e150, 1e300])
+def test_one_optimum_far_away_leads_nobody_there(size, fit_intercept):
+    """Honest answers there would be nothing but rounding, and break the rules."""
+    clients = blobs(4, fit_intercept=fit_intercept, box=(-9.0, 9.0))
+    transport = FarAway(clients, size)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        result = train(
+            clients,
+            Bundle(),
+            transport=transport,
+            limits=Limits.checked(9.0, 4),
+            max_rounds=60,
+            on_fault="drop",
+        )
+    assert all(set(record.faulty) <= {BAD} for record in result.history)
+    assert result.gap <= 1e-2
+
+
+@pytest.mark.parametrize("norm", ["l1", "l2", "linf"])
+def test_a_risk_grows_no_faster_than_the_limits_and_the_radius_allow(norm, rng):
+    """f(w, b) <= f(u, d) + S(w - u, b - d) + epsilon ||w - u||_*: what ADMM's risks are held to."""
+    dual = {"l1": np.inf, "l2": 2, "linf": 1}[norm]
+    for _ in range(300):
+        n, p = rng.integers(1, 9), rng.integers(1, 5)
+        X, y = rng.uniform(-1.0, 1.0, (n, p)), rng.choice([-1.0, 1.0], n)
+        ball = {"epsilon": rng.uniform(0.0, 0.6), "kappa": rng.choice([0.2, 1.0, np.inf])}
+        w, u = rng.normal(size=(2, p)) * rng.choice([0.1, 1.0, 10.0])
+        b, d = rng.normal(size=2)
+        far = worst_case_risk(w, X, y, norm=norm, intercept=b, **ball).value
+        near = worst_case_risk(u, X, y, norm=norm, intercept=d, **ball).value
+        step = np.abs(w - u).sum() + abs(b - d) + ball["epsilon"] * np.linalg.norm(w - u, dual)
+        assert far <= near + step + 1e-12 * (1.0 + far)

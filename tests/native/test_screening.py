@@ -154,13 +154,20 @@ SOLVED = {
 }
 
 
-def judged_solve(own=0.3, norm=3, **changes):
+def judge(*arguments):
+    return screening.judge_solves(RULES.bounds, radii_of(), *arguments)
+
+
+def solved_problem(norm=3, **changes):
     values = {0: {**SOLVED, **changes}}
     solve = screening.Solve(
         w=W, rho=1.0, tau=0.0, relaxation=1.0, gap=1e-8, n_features=1, norm=norm
     )
-    answers = screening.Answers(values)
-    return screening.judge_solves(solve, answers, values, np.array([[0.2]]), np.array([[own]]))
+    return solve, screening.Answers(values), values
+
+
+def judged_solve(own=0.3, norm=3, **changes):
+    return judge(*solved_problem(norm, **changes), np.array([[0.2]]), np.array([[own]]))
 
 
 @pytest.mark.parametrize("norm", [1, 2, 3])
@@ -170,6 +177,23 @@ def test_a_vector_must_follow_from_the_cut(norm):
     assert finding.rule == screening.Rule.VECTOR
     assert finding.value == pytest.approx(0.4)
     assert 0.1 < finding.limit < 0.101
+
+
+def test_a_risk_must_follow_from_the_solve():
+    """At 0.65 the cut is 1 - 0.26 + 0.065; 0.15 further a risk is 0.15 + 0.015 more at most."""
+    limit = 0.97
+    assert judged_solve(risks=np.array([limit])) == []
+    (finding,) = judged_solve(risks=np.array([limit + 1e-6]))
+    assert finding.rule == screening.Rule.OVER
+    assert finding.limit == pytest.approx(limit, rel=1e-7)
+    without = screening.judge_solves(
+        Rules().bounds,
+        radii_of(),
+        *solved_problem(risks=np.array([9.0])),
+        np.array([[0.2]]),
+        np.array([[0.3]]),
+    )
+    assert without == []  # nobody knows how steep a risk can be
 
 
 def test_an_intercept_must_too():
@@ -182,9 +206,9 @@ def test_an_intercept_must_too():
     answers = screening.Answers({0: values})
     w, duals, own = np.array([0.5, 0.3]), np.array([[0.2, 0.0]]), np.array([[0.3, 0.1]])
     solve = screening.Solve(w=w, rho=1.0, tau=0.0, relaxation=1.0, gap=1e-8, n_features=1, norm=3)
-    assert screening.judge_solves(solve, answers, {0: values}, duals, own) == []
+    assert judge(solve, answers, {0: values}, duals, own) == []
     moved = {**values, "vector": np.array([0.85, 0.06])}
-    (finding,) = screening.judge_solves(solve, answers, {0: moved}, duals, own)
+    (finding,) = judge(solve, answers, {0: moved}, duals, own)
     assert finding.rule == screening.Rule.INTERCEPT
     assert finding.value == pytest.approx(0.01)
 
@@ -304,7 +328,9 @@ def first_broken_rule(values):
         return "names", None
     for name, shape in SHAPES.items():
         array = values[name]
-        if not isinstance(array, np.ndarray) or array.dtype != np.float64:
+        if type(array) is not np.ndarray or array.dtype != np.float64:
+            return "dtype", name
+        if not array.flags.carray:
             return "dtype", name
         if array.ndim != len(shape) or any(
             n not in (None, m) for n, m in zip(shape, array.shape, strict=True)
@@ -336,6 +362,10 @@ CHANGES = [
     lambda array: -1.0 - np.abs(array),
     lambda array: -0.0 * array,
     lambda array: np.asfortranarray(array),
+    lambda array: np.ma.masked_array(array),
+    lambda array: np.frombuffer(b"x" + array.tobytes(), np.float64, array.size, 1).reshape(
+        array.shape
+    ),  # between the places of numbers
     lambda array: np.repeat(array, 2, axis=-1)[..., ::2],  # every other number in memory
     lambda array: None,
 ]

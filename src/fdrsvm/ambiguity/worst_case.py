@@ -30,7 +30,7 @@ from fdrsvm.maths.arrays import (
     check_positive,
     check_vector,
 )
-from fdrsvm.maths.losses import LOSSES, Hinge, Linear, MarginLoss
+from fdrsvm.maths.losses import LOSSES, Hinge, Linear, MarginLoss, is_known
 from fdrsvm.maths.norms import NORM_CODES, Norm, dual_norm, dual_norm_subgradient
 from fdrsvm.maths.sums import dot, times, weighted_sum
 from fdrsvm.native import risk as kernels
@@ -263,6 +263,7 @@ class RiskOracle:
         tangents = (1.0 - shares) * (kept - kept_slope * margins)
         tangents += shares * (flipped + flipped_slope * margins)
         tangents -= _ROUNDING * (np.abs(margins) + kept + flipped)
+        constant = dot(self.mass, tangents)
         return _Flips(
             found.value,
             found.proof,
@@ -270,7 +271,7 @@ class RiskOracle:
             found.rest,
             weighted_sum(found.residual, self.X),
             found.intercept_slope,
-            dot(self.mass, tangents),
+            max(constant, 0.0) if is_known(loss) else constant,  # below 0 it is rounding
         )
 
     def in_box(self, w: Array, intercept: float) -> kernels.MovesFound:

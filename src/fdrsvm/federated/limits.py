@@ -27,7 +27,7 @@ from fdrsvm.maths.arrays import (
     check_non_negative,
     check_vector,
 )
-from fdrsvm.maths.losses import LOSSES, Hinge, MarginLoss
+from fdrsvm.maths.losses import LOSSES, Hinge, MarginLoss, is_known
 from fdrsvm.maths.norms import dual_norm
 from fdrsvm.maths.sums import dot
 
@@ -105,7 +105,7 @@ class Limits:
     @cached_property
     def is_known_loss(self) -> bool:
         """Whether the loss is one of the package's own, which fall with the margin."""
-        return type(self.loss) in map(type, LOSSES.values())
+        return is_known(self.loss)
 
     def least_loss(self, score: float) -> float:
         """No row with |w.x + b| up to ``score`` has a smaller loss of the package's own."""

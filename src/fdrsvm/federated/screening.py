@@ -30,6 +30,7 @@ CONTRADICTION = "contradiction"
 MISSING, ERROR = "missing", "error"  # no answer: late or gone, or an error at the client
 
 ROUNDING = kernels.ROUNDING
+_BLURRED = 0.125  # of 1 + S: a blurred cut lies no farther below the risk, [blurred-cut]
 _NEVER_NEGATIVE = ("norm_weights", "squares")
 _RULES: dict[kernels.Rule, tuple[str, str]] = {
     kernels.Rule.NORM_WEIGHT: ("norm weight", "a cut's norm_weights entry exceeds epsilon L"),
@@ -109,18 +110,21 @@ class Rules:
                 has_slopes=False,
                 is_hinge=False,
                 touches=False,
+                blurred=0.0,
                 is_single=not self.of_sums,
                 grid=0.0,
             )
-        # Without limits nobody knows from what sizes a cut was rounded.
-        is_exact = limits.are_finite and limits.worst_case == "exact" and limits.blur == 0
+        # Without limits nobody knows how wide the band is over which cuts are blurred.
+        is_near = limits.are_finite or limits.blur == 0
+        touches = is_near and limits.worst_case == "exact" and not self.of_sums
         return kernels.Bounds(
-            lowest_constant=0.0 if limits.is_known_loss and limits.are_finite else -np.inf,
+            lowest_constant=0.0 if limits.is_known_loss else -np.inf,
             highest_constant=limits.loss_at_zero,
             slopes=limits.slopes,
             has_slopes=limits.are_finite,
             is_hinge=limits.is_hinge,
-            touches=is_exact and not self.of_sums,
+            touches=touches,
+            blurred=_BLURRED if limits.blur > 0 else 0.0,
             is_single=not self.of_sums,
             grid=limits.resolution,
         )
@@ -179,9 +183,9 @@ def check_form(answer: Update, broadcast: Broadcast, form: Form) -> Fault | None
 
 def _words_of_form(rule: str, name: str | None, values: Values, form: Form) -> str:
     if name is None:
-        return f"the answer holds {sorted(values)}, not {sorted(form.shapes)}"
+        return f"the answer holds {sorted(map(str, values))}, not {sorted(form.shapes)}"
     if rule == "dtype":
-        return f"{name} is not an array of float64"
+        return f"{name} is not an array of float64 in C order"
     if rule == "shape":
         return f"{name} has shape {values[name].shape}, not {form.shapes[name]}"
     if rule == "finite":

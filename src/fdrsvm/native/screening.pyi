@@ -46,6 +46,7 @@ class Bounds:
         has_slopes: bool,
         is_hinge: bool,
         touches: bool,
+        blurred: float,
         is_single: bool,
         grid: float,
     ) -> None: ...
@@ -129,6 +130,8 @@ def judge_round(
     touching: bool,
 ) -> list[Finding]: ...
 def judge_solves(
+    bounds: Bounds,
+    radii: Radii,
     solve: Solve,
     answers: Answers,
     values_by_client: dict[int, Mapping[str, Array]],

@@ -269,7 +269,15 @@ class ADMM:
             n_features=federation.n_features,
             norm=NORM_CODES[federation.norm],
         )
-        found = kernels.judge_solves(solve, answers, replies.values, state.duals, state.own)
+        found = kernels.judge_solves(
+            rules.bounds,
+            federation.radii,
+            solve,
+            answers,
+            replies.values,
+            state.duals,
+            state.own,
+        )
         return {**faults_of(found), **faults}
 
     def judge_evaluation(

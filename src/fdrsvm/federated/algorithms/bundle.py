@@ -224,12 +224,16 @@ class Bundle:
     ) -> Faults:
         """Risks and cuts at the points, also against all that is known of each client."""
         n_points = state.points.shape[0]
-        most = max(n_points, 1) + min(max(n_points, 1), _PRICED)
-        faults = {
-            g: Fault("cuts", "it sends too many cuts", float(values["constants"].size), float(most))
-            for g, values in replies.values.items()
-            if values["constants"].size > most
-        }
+        least = max(n_points, 1)  # one cut was made at each point: risks without one are free
+        most = least + min(least, _PRICED)
+        faults = {}
+        for g, values in replies.values.items():
+            n_cuts = values["constants"].size
+            if n_cuts < least:
+                text = "it sends fewer cuts than risks"
+                faults[g] = Fault("cuts", text, float(n_cuts), float(least))
+            elif n_cuts > most:
+                faults[g] = Fault("cuts", "it sends too many cuts", float(n_cuts), float(most))
         kept = {g: values for g, values in replies.values.items() if g not in faults}
         if n_points == 0:
             return {**_judge_starts(federation, rules, kept), **faults}
@@ -322,6 +326,7 @@ class Bundle:
         if not weights.sum() > 0.0:
             return state
         own = replies.rows("own", np.zeros((federation.n_clients, federation.width)))
+        own = _of_usual_size(own, weights > 0.0)
         point = weighted_sum(weights, own) / weights.sum()
         if not np.isfinite(dot(point, point)):  # without limits a lie may be as large as it likes
             point = np.zeros(federation.width)
@@ -521,6 +526,18 @@ def _judge_own(
         text = "the intercept of its own optimum exceeds what the limits on features allow"
         return {client: Fault("own", text, abs(float(own[P])), reach)}
     return {}
+
+
+def _of_usual_size(own: Array, counted: npt.NDArray[np.bool_]) -> Array:
+    """Models beyond ten times the median size are scaled down to that.
+
+    Where a floor is 0 or tiny nothing bounds what one client calls its optimum, and one that is
+    millions of times too large would lead everybody to where float64 keeps nothing.
+    """
+    with np.errstate(over="ignore"):
+        sizes = np.abs(own).max(axis=1)
+    most = _FARTHEST * max(1.0, float(np.median(sizes[counted])))
+    return np.asarray(own * np.minimum(1.0, most / np.maximum(sizes, most))[:, None])
 
 
 def _towards(centre: Array, goal: Array, share: float) -> Array:
