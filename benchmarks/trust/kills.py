@@ -6,7 +6,7 @@ memories must have the bits of a run that was left alone.
 
 Kills come at random times over the length of a run, one to three a run, and aimed at the places
 where a write is half done. Damage is done to the newest checkpoint (the one before must be used)
-and to all of them (the run must begin anew).
+and to all of them (the run must begin again).
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class Method:
         Newest checkpoints damaged, those after which the run went on from the one before, and those
         after which it ended with the same bits.
     n_all_damaged, n_anew, n_anew_same_bits : int
-        The same with all checkpoints damaged, after which a run has to begin anew.
+        The same with all checkpoints damaged, after which a run has to begin again.
     """
 
     name: str
@@ -305,7 +305,7 @@ def to_markdown(result: Kills) -> str:
         "bytes after their end:",
         "",
         "| method | newest damaged | the one before was used | same bits | all damaged | "
-        "begun anew | same bits |",
+        "begun again | same bits |",
         "|---|---|---|---|---|---|---|",
         *(
             f"| {one.name} | {one.n_damaged} | {one.n_found} | {one.n_damaged_same_bits} | "

@@ -106,7 +106,7 @@ class FDRSVC(LinearClassifier):
     random_state : ignored
         Nothing is random here; for the sake of code that sets it.
     verbose : int
-        Above 0 prints a line a round.
+        Above 0 prints one line per round.
 
     Attributes
     ----------

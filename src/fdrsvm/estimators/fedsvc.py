@@ -77,7 +77,7 @@ class FedSVC(LinearClassifier):
     random_state : int, RandomState or None
         Seeds the batches. A client's batches depend on the seed, the round and the client's label.
     verbose : int
-        Above 0 prints a line a round.
+        Above 0 prints one line per round.
 
     Attributes
     ----------

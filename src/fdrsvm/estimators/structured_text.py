@@ -161,7 +161,7 @@ def _header(model: LinearModel) -> Iterator[str]:
 
 
 def _comment(text: str) -> str:
-    """A comment that its content can neither end nor, where comments nest, open anew."""
+    """A comment that its content can neither end nor, where comments nest, open again."""
     safe = text.replace("*", "\\u002a")
     cut = safe if len(safe) <= _MAX_COMMENT else safe[:_MAX_COMMENT] + " ..."
     return f"(* {cut} *)"

@@ -74,7 +74,7 @@ def epsilon_spent(noise_multiplier: float, rounds: int, delta: float) -> float:
 
 
 def noise_multiplier_for(epsilon: float, delta: float, rounds: int) -> float:
-    """The least noise multiplier with which so many rounds spend at most ``epsilon``."""
+    """The least noise multiplier with which this many rounds spend at most ``epsilon``."""
     accounting = _accounting()
     root = math.sqrt(check_count(rounds, "rounds"))
     check_positive(epsilon, "epsilon")

@@ -140,7 +140,7 @@ class SecureSum:
         Is told of every sum that lacks a client, of every fault and of who is left out for good,
         for an audit log.
     leave_out_after : int, optional
-        A client that was in no sum for so many rounds in a row, or at fault in so many rounds, is
+        A client that was in no sum for this many rounds in a row, or at fault in this many, is
         left out for good, see ``left_out``; nobody if not given.
 
     Attributes
