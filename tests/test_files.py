@@ -244,6 +244,26 @@ def test_a_pipe_or_device_is_written_to_and_stays_what_it_is(tmp_path, is_link):
 
 
 @needs_posix
+@pytest.mark.parametrize("order", [1, -1])
+def test_nothing_is_streamed_if_a_file_beside_it_fails(tmp_path, monkeypatch, order):
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+
+    def fail(*_):
+        raise OSError(errno.EROFS, os.strerror(errno.EROFS))
+
+    monkeypatch.setattr(files.os, "replace", fail)
+    reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+    try:
+        with pytest.raises(OSError, match="Read-only"):
+            write_together(*[(tmp_path / "file", b"new"), (pipe, b"streamed")][::order])
+        assert os.read(reader, 9) == b""  # nobody has written anything
+    finally:
+        os.close(reader)
+    assert names(tmp_path) == ["pipe"]
+
+
+@needs_posix
 def test_a_stream_that_fails_is_an_error_and_undoes_the_files_beside_it(tmp_path, monkeypatch):
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)

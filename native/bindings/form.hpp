@@ -89,7 +89,7 @@ class Form {
         std::vector<size_t> lengths;
         for (const Part& part : parts_) {
             const nb::object given = values[part.name];
-            // A subclass may do anything when it is read, and what is strided kernels do not read.
+            // A subclass may do anything when it is read, and kernels do not read strided arrays.
             if (!given.type().is(array_type_)) return broken("dtype", &part);
             const AnyBuffer array(given);
             if (!array.is_float64() || !array.is_plain()) return broken("dtype", &part);

@@ -104,7 +104,7 @@ class RiskData {
         const size_t n_points = held.shape(0), width = held.shape(1);
         if (width != size && width != size + 1)
             throw nb::value_error(
-                "points: must have one column per feature, and one for an intercept");
+                "points: must have one column per feature, and may have one more for an intercept");
         if (!all_finite({held.data(), held.size()})) return std::nullopt;
         CutsFound cuts{NewVector(n_points), NewVector(n_points), NewVector(n_points),
                        NewMatrix(n_points, width), NewVector(n_points)};

@@ -41,7 +41,8 @@ double constant_on_box(const Tangent& tangent, const Model& model, const Box& bo
         reach.add(std::fabs(model.w[p]) * larger(std::fabs(box.low[p]), std::fabs(box.high[p])));
     const double scale = reach.sum + std::fabs(model.intercept) + std::fabs(tangent.value);
     // A mean of hinges' tangents has no negative constant: below 0 it is what cancelled.
-    return larger(tangent.value - touched - kRounding * scale, 0.0);
+    const double constant = tangent.value - touched - kRounding * scale;
+    return constant < 0.0 ? 0.0 : constant;
 }
 
 }  // namespace fdrsvm::risk

@@ -31,8 +31,9 @@ def write_atomically(path: PathLike, data: bytes) -> None:
 def write_together(*files: tuple[PathLike, bytes]) -> None:
     """Put data in several files, each with its path, or leave all of them as they were.
 
-    Only a power failure in the instant between two renames leaves some new and some old; each file
-    is whole even then.
+    A device or a pipe is written to when the files are in place, and keeps what it got. Only a
+    power failure in the instant between two renames leaves some files new and some old; each is
+    whole even then.
     """
     writes = [_Write(path, data) for path, data in files]
     try:
@@ -40,7 +41,7 @@ def write_together(*files: tuple[PathLike, bytes]) -> None:
             one.prepare()
         for one in writes if len(writes) > 1 else ():
             one.keep_old()
-        for one in writes:
+        for one in sorted(writes, key=lambda one: one.is_stream):  # what cannot be undone is last
             one.put_in_place()
     except BaseException:
         for one in writes:

@@ -15,6 +15,8 @@ import click
 def shout(word):
     \"\"\"Say it aloud.\"\"\"
     click.echo(word.upper())
+
+VOLUME = 11
 """
 
 
@@ -24,6 +26,7 @@ def run_with(tmp_path):
 
     def installed(entries):
         (tmp_path / "loud.py").write_text(MODULE, encoding="utf-8")
+        (tmp_path / "ending.py").write_text("raise SystemExit(3)", encoding="utf-8")
         records = tmp_path / "loud-1.0.dist-info"
         records.mkdir()
         (records / "METADATA").write_text("Metadata-Version: 2.1\nName: loud\nVersion: 1.0\n")
@@ -50,7 +53,9 @@ def test_no_package_takes_the_place_of_a_command_of_ours(run_with):
     assert "aloud" not in program("--help").stdout
 
 
-@pytest.mark.parametrize("value", ["loud:whisper", "no_such_module_at_all:shout"])
+@pytest.mark.parametrize(
+    "value", ["loud:whisper", "no_such_module_at_all:shout", "loud:VOLUME", "ending:shout"]
+)
 def test_a_package_that_is_broken_is_named_and_spoils_no_other_command(run_with, value):
     program = run_with({"shout": value})
     listed = program("--help")

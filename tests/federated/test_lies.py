@@ -17,6 +17,7 @@ from fdrsvm import (
 from fdrsvm.federated import ADMM, Bundle, InProcess, make_client, run_rounds
 from fdrsvm.federated.algorithms import FedAvg, FedDRO, FedSGD, Subgradient
 from fdrsvm.federated.limits import Limits
+from fdrsvm.federated.problem import evaluate
 from fdrsvm.federated.rounds import Stop
 from tests.federated.cases import Tampered, blobs, gone, problems, train, with_values
 
@@ -449,6 +450,24 @@ class FarAway(Playing):
         )
 
 
+@pytest.mark.parametrize("size", [1e12, 1e150])
+def test_one_of_two_clients_cannot_lead_the_start_away_either(size):
+    clients = blobs(2, box=(-9.0, 9.0))
+    points = []
+
+    class Watched(FarAway):
+        def exchange(self, broadcasts, deadline):
+            points.extend(broadcasts[0].values["points"])
+            return super().exchange(broadcasts, deadline)
+
+    limits = Limits.checked(9.0, 4)
+    result = train(
+        clients, Bundle(), transport=Watched(clients, size), limits=limits, max_rounds=60
+    )
+    assert 0.0 < np.abs(points[0]).max() <= 100.0  # ten times the other one's size
+    assert result.gap <= 1e-2
+
+
 @INTERCEPT
 @pytest.mark.parametrize("size", [1e6, 1e12, 1e150, 1e300])
 def test_one_optimum_far_away_leads_nobody_there(size, fit_intercept):
@@ -483,3 +502,13 @@ def test_a_risk_grows_no_faster_than_the_limits_and_the_radius_allow(norm, rng):
         near = worst_case_risk(u, X, y, norm=norm, intercept=d, **ball).value
         step = np.abs(w - u).sum() + abs(b - d) + ball["epsilon"] * np.linalg.norm(w - u, dual)
         assert far <= near + step + 1e-12 * (1.0 + far)
+
+
+@INTERCEPT
+def test_points_of_another_width_are_refused(fit_intercept):
+    problem = blobs(1, fit_intercept=fit_intercept)[0].problem("plant")
+    right = 4 + fit_intercept
+    assert evaluate(problem, np.ones((2, right)))["slopes"].shape == (2, right)
+    for width in {3, 4, 5, 6} - {right}:
+        with pytest.raises(InvalidInputError):
+            evaluate(problem, np.ones((2, width)))

@@ -200,7 +200,7 @@ class RiskOracle:
     def cuts(self, points: Array) -> kernels.CutsFound | None:
         """``cut`` at every row of ``points``, an intercept last, in one call of compiled code.
 
-        None where that knows neither the loss nor the kind of matrix, or a number is not finite.
+        None if the loss is not the exact hinge, X is sparse, or a number is not finite.
         """
         if self._data is None or type(self.loss) is not Hinge:
             return None

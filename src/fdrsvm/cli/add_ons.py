@@ -1,8 +1,8 @@
 """Commands of other packages: the entry points of the group ``fdrsvm.commands``.
 
 Each names a click command. They are looked for only where none of our own commands has the name, or
-where all are listed, so that our own start no later for them. One that cannot be loaded says so
-when it is called, and the help still lists the others.
+where all are listed, so that ours do not start later because of them. One that cannot be loaded
+says so when it is called, and the help still lists the others.
 """
 
 from __future__ import annotations
@@ -53,14 +53,16 @@ def _installed() -> EntryPoints:
 def _find(name: str) -> click.Command | None:
     for entry in _installed().select(name=name):
         try:
-            command: click.Command = entry.load()
-        except Exception as error:  # whatever is wrong with it, it is not ours
+            command = entry.load()
+        except (Exception, SystemExit) as error:  # whatever is wrong with it, it is not ours
             return _broken(entry, error)
+        if not isinstance(command, click.Command):
+            return _broken(entry, TypeError(f"{entry.value} is not a click command"))
         return command
     return None
 
 
-def _broken(entry: EntryPoint, error: Exception) -> click.Command:
+def _broken(entry: EntryPoint, error: BaseException) -> click.Command:
     """A command that only says why there is none."""
     package = entry.dist.name if entry.dist else entry.value
 

@@ -61,7 +61,7 @@ def load_model(path: PathLike) -> LinearModel:
         if data[8:9] != _FIRST:  # a table or a report, given in place of the model
             raise CorruptDataError(
                 f"{_KIND}: not a file of this package; give the model.safetensors that fdrsvm fit "
-                "wrote, or what save() did"
+                "wrote, or the file that save() wrote"
             )
         return _parse_model(data)
     except (CorruptDataError, InvalidInputError) as error:

@@ -185,7 +185,7 @@ def _words_of_form(rule: str, name: str | None, values: Values, form: Form) -> s
     if name is None:
         return f"the answer holds {sorted(map(str, values))}, not {sorted(form.shapes)}"
     if rule == "dtype":
-        return f"{name} is not an array of float64 in C order"
+        return f"{name} is not an array of float64, plain and in C order"
     if rule == "shape":
         return f"{name} has shape {values[name].shape}, not {form.shapes[name]}"
     if rule == "finite":

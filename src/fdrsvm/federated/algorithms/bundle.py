@@ -534,10 +534,11 @@ def _of_usual_size(own: Array, counted: npt.NDArray[np.bool_]) -> Array:
     Where a floor is 0 or tiny nothing bounds what one client calls its optimum, and one that is
     millions of times too large would lead everybody to where float64 keeps nothing.
     """
-    with np.errstate(over="ignore"):
-        sizes = np.abs(own).max(axis=1)
-    most = _FARTHEST * max(1.0, float(np.median(sizes[counted])))
-    return np.asarray(own * np.minimum(1.0, most / np.maximum(sizes, most))[:, None])
+    sizes = np.abs(own).max(axis=1)
+    # The lower one of two in the middle: one of two clients cannot make its own size the usual one.
+    usual = float(np.quantile(sizes[counted], 0.5, method="lower"))
+    most = min(_FARTHEST * max(1.0, usual), float(np.finfo(np.float64).max))
+    return np.asarray(own * (most / np.maximum(sizes, most))[:, None])
 
 
 def _towards(centre: Array, goal: Array, share: float) -> Array:

@@ -4,10 +4,10 @@
              w <- w - lr/sqrt(s) v,    v = (slope of the batch's mean hinge) + 2 epsilon_g w
     server   w <- sum_g alpha_g w_g                                                  (first w = 0)
 
-The step shrinks with the epoch and starts again every round. An intercept has no penalty. A batch is
-a fraction of the client's samples, rounded down; the few left over sit out the epoch. In a batch's
-mean sample weights count such that its expectation is the client's. The server's mean is over the
-clients that answered, their weights scaled to sum to 1.
+The step shrinks with the epoch and starts again every round. An intercept has no penalty. A batch
+is a fraction of the client's samples, rounded down; the few left over sit out the epoch. In a
+batch's mean sample weights count such that its expectation is the client's. The server's mean is
+over the clients that answered, their weights scaled to sum to 1.
 
 With its model a client sends J_g and a cut of its loss at the model it was sent: [ridge-bound].
 """

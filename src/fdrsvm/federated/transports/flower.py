@@ -337,7 +337,7 @@ class FlowerTransport:
     def _send_out(
         self, waiting: Mapping[str, _Errand], nodes: Mapping[int, str], now: float, end: float
     ) -> None:
-        """Sends what was not sent, or went to a node that has started again since, or is overdue."""
+        """Sends what was not sent, or is overdue, or went to a node that has restarted since."""
         if any(self._node_of[name] not in nodes for name in waiting):
             self._greet_new(nodes)  # a client without a key comes back as another node
         self._take_introductions()
