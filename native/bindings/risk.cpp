@@ -190,18 +190,15 @@ class RiskData {
                          {ends.data(), 2, n_rows, n_rows},
                          {ends.data() + 2 * n_rows, 2, n_rows, n_rows}};
         const BoxFound found = in_box(model, subgradient, is_linear ? &moves : nullptr);
-        Tangent tangent{found.proof, found.slope_b, slope};
+        MeanHinge hinge{found.mass, found.slope_b};
         if (is_linear) {
             nb::gil_scoped_release unlocked;
-            const MeanHinge hinge = hinge_of_atoms(samples_, model, moves, slope);
-            tangent.value = hinge.mean;
-            tangent.slope_b = hinge.slope_b;
+            hinge = hinge_of_atoms(samples_, model, moves, slope);
         } else {
             std::copy(subgradient.begin(), subgradient.end(), slope.begin());
         }
-        const double constant = constant_on_box(tangent, model, samples_.box);
-        return {found.value,     found.proof, found.multiplier, found.slope_b, constant,
-                tangent.slope_b, 0.0};
+        return {found.value,   found.proof, found.multiplier, found.slope_b, hinge.mass,
+                hinge.slope_b, 0.0};
     }
 };
 

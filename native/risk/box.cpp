@@ -98,7 +98,7 @@ BoxFound by_labels(const Samples& samples, const Adversary& adversary, Vector ma
         const double step = adversary.norm == Norm::l1 ? kInfinity : 0.0;
         for (int end : {0, 1}) std::fill(moves->steps[end].begin(), moves->steps[end].end(), step);
     }
-    return {found.value, found.proof, found.multiplier, found.slope_b};
+    return {found.value, found.proof, found.multiplier, found.slope_b, found.constant};
 }
 
 BoxFound by_moves(const Samples& samples, const Adversary& adversary, const Model& model,
@@ -114,6 +114,7 @@ BoxFound by_moves(const Samples& samples, const Adversary& adversary, const Mode
     Buffer<> moved(adversary.size);
     BoxFound found = search.settle(to, moved);
     found.slope_b = sum(to.residual.data(), to.residual.size());
+    found.mass += sum_of_magnitudes(to.residual);
     transposed_times(samples.X, to.residual, subgradient);
     for (size_t i = 0; i < adversary.size; ++i)
         subgradient[adversary.feature[i]] += adversary.sign[i] * moved[i];
@@ -132,7 +133,8 @@ BoxFound worst_in_box(const Samples& samples, const Model& model, Vector subgrad
     const Unmoved top = unmoved(samples, adversary, model, margins.data());
     if (!std::isfinite(top.value)) {  // some w.x overflows
         std::fill(subgradient.begin(), subgradient.end(), top.value);
-        return {std::nan(""), std::nan(""), std::nan(""), std::nan("")};
+        const double nan = std::nan("");
+        return {nan, nan, nan, nan, nan};
     }
     if (top.cost >= samples.ball.epsilon) {
         const BoxFound found = by_labels(samples, adversary, margins, moves);
@@ -186,7 +188,7 @@ MeanHinge hinge_of_atoms(const Samples& samples, const Model& model, const Worst
     Buffer<> memory(size * width), factors(size), scores(size), part(width);
     const Matrix points{memory.data(), size, width, width};
     std::fill(slope.begin(), slope.end(), 0.0);
-    Total mean, slope_b;
+    Total mass, slope_b;
     for (int end : {0, 1}) {
         const ConstVector labels = moves.labels[end];
         displace(samples, model, labels, moves.steps[end], points);
@@ -197,13 +199,13 @@ MeanHinge hinge_of_atoms(const Samples& samples, const Model& model, const Worst
             const double label = labels[n] != 0.0 ? labels[n] : samples.masses.y[n];
             const double loss = 1.0 - label * (scores[n] + model.intercept);
             factors[n] = loss > 0.0 && weight > 0.0 ? -weight * label : 0.0;
-            mean.add(loss > 0.0 && weight > 0.0 ? weight * loss : 0.0);
+            mass.add(std::fabs(factors[n]));
             slope_b.add(factors[n]);
         }
         transposed_times(points, factors, part);
         for (size_t p = 0; p < width; ++p) slope[p] += part[p];
     }
-    return {mean.sum, slope_b.sum};
+    return {mass.sum, slope_b.sum};
 }
 
 size_t first_outside(ConstMatrix X, const Box& box) {

@@ -32,17 +32,4 @@ void add_norm_subgradient(ConstVector w, Norm norm, double scale, Vector out) {
     }
 }
 
-double constant_on_box(const Tangent& tangent, const Model& model, const Box& box) {
-    constexpr double kRounding = 1e-15;  // a few units in the last place
-    const double touched = dot(tangent.slope.data(), model.w.data(), model.w.size()) +
-                           tangent.slope_b * model.intercept;
-    Total reach;
-    for (size_t p = 0; p < model.w.size(); ++p)
-        reach.add(std::fabs(model.w[p]) * larger(std::fabs(box.low[p]), std::fabs(box.high[p])));
-    const double scale = reach.sum + std::fabs(model.intercept) + std::fabs(tangent.value);
-    // A mean of hinges' tangents has no negative constant: below 0 it is what cancelled.
-    const double constant = tangent.value - touched - kRounding * scale;
-    return constant < 0.0 ? 0.0 : constant;
-}
-
 }  // namespace fdrsvm::risk

@@ -104,9 +104,10 @@ struct WorstMoves {
     Matrix labels, steps;  // of two rows
 };
 
-// Value (dual), proof (the loss of the very moves found) and the multiplier.
+// Value (dual), proof (the loss of the very moves found), the multiplier, and the mass of what the
+// moves leave or bring inside the margin: the constant of the cut, [mass].
 struct BoxFound {
-    double value = 0.0, proof = 0.0, multiplier = 0.0, slope_b = 0.0;
+    double value = 0.0, proof = 0.0, multiplier = 0.0, slope_b = 0.0, mass = 0.0;
 };
 
 // Solves [box-dual]; fills the subgradient and, if not null, the moves.
@@ -117,9 +118,9 @@ BoxFound worst_in_box(const Samples& samples, const Model& model, Vector subgrad
 void displace(const Samples& samples, const Model& model, ConstVector labels, ConstVector steps,
               Matrix points);
 
-// Mean of the hinge over a worst case's atoms; fills its subgradient in w.
+// The hinge over a worst case's atoms: their mass inside the margin, and the slope of the mean.
 struct MeanHinge {
-    double mean = 0.0, slope_b = 0.0;
+    double mass = 0.0, slope_b = 0.0;
 };
 MeanHinge hinge_of_atoms(const Samples& samples, const Model& model, const WorstMoves& moves,
                          Vector slope);
@@ -128,14 +129,6 @@ MeanHinge hinge_of_atoms(const Samples& samples, const Model& model, const Worst
 size_t first_outside(ConstMatrix X, const Box& box);
 
 // ---------------------------------------------------------------------------------------- cuts
-
-// A tangent touches at (w, b) with a value and slopes. Its constant, lowered by what rounding may
-// have added: a cut must not lie too high.
-struct Tangent {
-    double value = 0.0, slope_b = 0.0;
-    ConstVector slope;
-};
-double constant_on_box(const Tangent& tangent, const Model& model, const Box& box);
 
 // Masses sum to 1, so a smaller slope of the intercept is rounding; a server that followed it would
 // end at intercepts of 1e15.

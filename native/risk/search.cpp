@@ -413,10 +413,18 @@ BoxFound Search::settle(const Destination& to, Vector moved) {
     const double cost = common_.cost.sum() + high.cost.sum();
     const double dearer = low.cost.sum() - high.cost.sum();
     const double share = dearer > 0.0 ? smaller(larger((epsilon_ - cost) / dearer, 0.0), 1.0) : 0.0;
+    BoxFound found;
+    Total cancelled;  // mass of samples that go either way with different labels
     for (size_t i = 0; i < n_rows_; ++i) {
-        const double mixed = labels_high[i] + share * (labels_low[i] - labels_high[i]);
-        to.residual[rows_[i]] = -samples_.masses.mass[rows_[i]] * mixed;
+        const double low_label = labels_low[i], high_label = labels_high[i];
+        const double mass = samples_.masses.mass[rows_[i]];
+        const double mixed = high_label + share * (low_label - high_label);
+        to.residual[rows_[i]] = -mass * mixed;
+        const double both =
+            std::fabs(high_label) + share * (std::fabs(low_label) - std::fabs(high_label));
+        cancelled.add(mass * (both - std::fabs(mixed)));
     }
+    found.mass = cancelled.sum;
     if (to.moves) std::fill(to.moves->shares.begin(), to.moves->shares.end(), share);
     for (size_t i = 0; i < adversary_.size; ++i) {
         const auto sum = [i](const Settled& settled) {
@@ -424,7 +432,6 @@ BoxFound Search::settle(const Destination& to, Vector moved) {
         };
         moved[i] = (sum(common_) + sum(high)) + share * (sum(low) - sum(high));
     }
-    BoxFound found;
     found.proof =
         (common_.loss.sum() + high.loss.sum()) + share * (low.loss.sum() - high.loss.sum());
     // On a kink both ends have the same value, and the upper one, where less moves, rounds less.

@@ -20,7 +20,7 @@ double product_of_sizes(ConstVector x, ConstVector y) {
 //
 // Rows of label +1 have the mass (A - v_b)/2, those of -1 the rest, and sums q of z = y x over them
 // add up to -v. How large can w.q be for either label, within the limits? A constant that was
-// rounded down leaves each mass half a step of the grid, and what is in doubt is given.
+// rounded down leaves each mass up to half a step of the grid, and what is in doubt is given.
 double least_by_label(const Cut& cut, const Place& place, const Bounds& bounds) {
     const size_t n_features = place.n_features;
     const double b = place.point[n_features], v_b = cut.slope[n_features];
@@ -28,7 +28,10 @@ double least_by_label(const Cut& cut, const Place& place, const Bounds& bounds) 
     const double whole = larger(cut.constant, 0.0);
     const double least_up = smaller(larger(0.5 * (cut.constant - v_b), 0.0), whole);
     const double least_down = smaller(larger(0.5 * (cut.constant + v_b), 0.0), whole);
-    const double up = least_up + 0.5 * bounds.grid, down = least_down + 0.5 * bounds.grid;
+    // Upper ends come from A itself, rounded down by a step at most, and never less than |v_b|.
+    const double doubt = larger(bounds.grid, std::fabs(v_b) - cut.constant);
+    const double up = larger(0.5 * (cut.constant + doubt - v_b), 0.0);
+    const double down = larger(0.5 * (cut.constant + doubt + v_b), 0.0);
     double highest = 0.0, lowest = 0.0, total = 0.0;
     for (size_t j = 0; j < n_features; ++j) {
         const double w = place.point[j], v = cut.slope[j], limit = bounds.slopes[j];

@@ -6,9 +6,12 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from fdrsvm import InvalidInputError, worst_case_risk
+from fdrsvm import InvalidInputError, RiskOracle, worst_case_distribution, worst_case_risk
+from fdrsvm.federated.federation import Federation
 from fdrsvm.federated.limits import Limits
-from fdrsvm.federated.problem import make_client
+from fdrsvm.federated.problem import evaluate, make_client
+from fdrsvm.federated.resolution import coarsened
+from fdrsvm.federated.screening import Rules, answers_of, judge_answers
 from fdrsvm.maths.losses import LOSSES, Logistic
 from tests.federated.cases import NORMS
 
@@ -111,3 +114,49 @@ def test_rows_outside_are_found_dense_and_sparse():
     assert limits.outside(sparse.csr_array(X)).tolist() == [1, 3]
     assert limits.outside(X[[0, 2]]).size == 0
     assert Limits.checked(None, 2).outside(1e300 * X).size == 0
+
+
+def judged(problem, limits, points):
+    """What the rules find wrong with one honest client's answer."""
+    federation = Federation.checked([problem.profile], "equal")
+    values = coarsened(evaluate(problem, points), problem.resolution)
+    return judge_answers(federation, Rules(limits), points, answers_of({0: values}))
+
+
+@pytest.mark.parametrize("resolution", [0.0, 0.1, 0.2, 0.4, 0.5])
+def test_a_coarse_grid_blames_nobody_with_rows_of_one_label(resolution):
+    """Rounded down to 0 the constant lacks a mass of 0.3, all of it of one label."""
+    X, y = np.append(np.ones(6), -np.ones(14))[:, None], np.ones(20)
+    ball = {"epsilon": 0.0, "kappa": np.inf, "fit_intercept": True, "resolution": resolution}
+    limits = Limits.checked("unit-box", 1, resolution=resolution)
+    points = np.array([[-2.0, 2.5], [-50.0, 60.0]])
+    assert judged(make_client("plant", X, y, **ball), limits, points) == {}
+
+
+@pytest.mark.parametrize("norm", ["l1", "l2", "linf"])
+def test_large_models_on_a_box_blame_nobody(norm, rng):
+    for k in range(300):
+        n, p = rng.integers(1, 6), rng.integers(1, 5)
+        X = rng.random((n, p)).round(3 if k % 2 else 0)
+        y = rng.choice([-1.0, 1.0], n) if k % 3 else np.ones(n)
+        ball = {"epsilon": (1e-8, 1e-3, 0.1)[k % 3], "kappa": (np.inf, 1.0)[k % 2], "norm": norm}
+        problem = make_client("plant", X, y, support="unit-box", fit_intercept=True, **ball)
+        points = rng.normal(size=(4, p + 1)) * 10.0 ** rng.uniform(2, 6)
+        points[:, -1] = np.abs(points[:, :-1]).sum(axis=1) * rng.uniform(-1.2, 1.2, 4)
+        for limits in (Limits.checked("unit-box", p), Limits.checked(None, p)):
+            assert judged(problem, limits, points) == {}
+
+
+@pytest.mark.parametrize("norm", ["l1", "l2", "linf"])
+def test_a_cuts_constant_on_a_box_is_the_mass_inside_the_margin(norm, rng):
+    """[mass], against the atoms of the worst distribution."""
+    for _ in range(60):
+        n, p = rng.integers(1, 12), rng.integers(1, 5)
+        X, y = rng.random((n, p)), rng.choice([-1.0, 1.0], n)
+        ball = {"epsilon": rng.uniform(0.0, 0.5), "kappa": rng.uniform(0.1, 2.0), "norm": norm}
+        w, b = 3.0 * rng.normal(size=p), rng.normal()
+        _, cut = RiskOracle(X, y, support="unit-box", **ball).cut(w, b)
+        q = worst_case_distribution(w, X, y, support="unit-box", intercept=b, **ball)
+        losses = 1.0 - q.labels * (q.points @ w + b)
+        surely, perhaps = q.weights[losses > 1e-9].sum(), q.weights[losses > -1e-9].sum()
+        assert surely - 1e-12 <= cut.constant <= perhaps + 1e-12
