@@ -64,6 +64,7 @@ from fdrsvm.solvers.solution import Solution
 _PROX = 10.0  # times objective / ||w||^2: the weight of the proximal term in the priced solves
 _ACTIVE = 1e-6  # a share above this makes a cut matter
 _FARTHEST = 10.0
+_LARGEST_OWN = 1000.0  # times the median size: honest clients may differ by a hundred
 _ZERO_GAP = 1e-11
 # The master is solved to this share of the gap, within limits: more would not show in the bound.
 _MASTER_SHARE, _MASTER_TOL = 1e-3, 1e-9
@@ -529,7 +530,7 @@ def _judge_own(
 
 
 def _of_usual_size(own: Array, counted: npt.NDArray[np.bool_]) -> Array:
-    """Models beyond ten times the median size are scaled down to that.
+    """Models beyond a thousand times the median size are scaled down to that.
 
     Where a floor is 0 or tiny nothing bounds what one client calls its optimum, and one that is
     millions of times too large would lead everybody to where float64 keeps nothing.
@@ -537,7 +538,7 @@ def _of_usual_size(own: Array, counted: npt.NDArray[np.bool_]) -> Array:
     sizes = np.abs(own).max(axis=1)
     # The lower one of two in the middle: one of two clients cannot make its own size the usual one.
     usual = float(np.quantile(sizes[counted], 0.5, method="lower"))
-    most = min(_FARTHEST * max(1.0, usual), float(np.finfo(np.float64).max))
+    most = min(_LARGEST_OWN * max(1.0, usual), float(np.finfo(np.float64).max))
     return np.asarray(own * (most / np.maximum(sizes, most))[:, None])
 
 
