@@ -200,6 +200,7 @@ def test_a_plant_with_a_wrong_clock_is_told_so(offset, words, live, tmp_path):
 
 
 @needs_faketime
+@pytest.mark.slow  # Flower's own starter outlives the node by more than the ten seconds given here
 def test_a_clock_that_goes_wrong_later_ends_the_client_with_the_reason(tmp_path):
     files = write_plants(tmp_path / "data", n_plants=1)
     with Live(tmp_path / "fed", files) as live:
