@@ -24,17 +24,17 @@ test-slow: .venv/.test .venv/.docs .venv/.release
 # one adds every signal and every wrong clock.
 test-federation test-federation-all: export OMP_NUM_THREADS = 1
 test-federation: .venv/.test .venv/.simulation
-	$(BIN)/python -m pytest -m 'federation and not slow' tests/federation
+	$(BIN)/python -m pytest -m 'federation and not slow' tests/deploy
 
 test-federation-all: .venv/.test .venv/.simulation
-	$(BIN)/python -m pytest -m federation tests/federation
+	$(BIN)/python -m pytest -m federation tests/deploy
 
 # All branches of what reads files and judges messages: the list is in pyproject.toml.
 coverage: export OMP_NUM_THREADS = 1
 coverage: .venv/.test
 	$(BIN)/python -m pytest --no-cov-on-fail --cov --cov-config=pyproject.toml \
-		tests/test_codec.py tests/test_files.py tests/test_hostile_files.py tests/federated \
-		tests/estimators/test_model_file.py tests/federation/test_plant.py
+		tests/core/test_codec.py tests/core/test_files.py tests/test_hostile_files.py tests/federated tests/privacy \
+		tests/model/test_model_file.py tests/deploy/test_plant.py
 
 # Every figure of docs/trust.md; kills and files take seven and four minutes on a busy machine.
 trust: export OMP_NUM_THREADS = 1
@@ -65,7 +65,7 @@ build: .venv/.release
 # The kernels' tests under the sanitizers of addresses and undefined behaviour, which end the process
 # at the first fault. The environment is that of the tests, but for the package.
 SANITIZED := build/sanitized
-KERNEL_TESTS := tests/native tests/ambiguity tests/solvers tests/maths tests/datasets/test_pump.py \
+KERNEL_TESTS := tests/native tests/risk tests/solvers tests/core tests/datasets/test_pump.py \
 	tests/federated/test_screening.py tests/federated/test_baselines.py
 native-check: export OMP_NUM_THREADS = 1
 native-check: .venv/.test

@@ -23,7 +23,7 @@ from benchmarks.clock import time_calls
 from benchmarks.problems import Case, central_case, ridge_case
 from benchmarks.quadratic_programs import clarabel_solver
 from benchmarks.results import Entry, Measured, Results
-from fdrsvm.maths.arrays import Array
+from fdrsvm.core.arrays import Array
 
 SIZE, QUICK_SIZE = (10_000, 14), (200, 10)
 NORMS = ("l1", "l2", "linf")

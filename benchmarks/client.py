@@ -18,7 +18,7 @@ from benchmarks.clock import ENOUGH, MOST, TOO_LONG, time_calls
 from benchmarks.problems import Case, cold_case, warm_cases
 from benchmarks.quadratic_programs import SOLVERS, Solve
 from benchmarks.results import Entry, Measured, Results
-from fdrsvm.maths.arrays import Array
+from fdrsvm.core.arrays import Array
 
 OURS = "ours"
 SIZES = ((90, 30), (1000, 14), (1000, 60), (10_000, 14))

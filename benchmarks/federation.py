@@ -35,14 +35,14 @@ import numpy as np
 
 from benchmarks.federated import pump_like, uci_parts
 from fdrsvm.datasets import make_pump
+from fdrsvm.deploy.engine import environment, node_status, supernode_arguments
+from fdrsvm.deploy.founding import init
+from fdrsvm.deploy.layout import ClientFolder
+from fdrsvm.deploy.processes import Started, family_memory, read_list, start, write_list
+from fdrsvm.deploy.runs import run
+from fdrsvm.deploy.simulation import simulate
+from fdrsvm.deploy.trial import down, log_of, server_folder, start_one, status, up
 from fdrsvm.federated.audit import read_audit
-from fdrsvm.federation.engine import environment, node_status, supernode_arguments
-from fdrsvm.federation.founding import init
-from fdrsvm.federation.layout import ClientFolder
-from fdrsvm.federation.processes import Started, family_memory, read_list, start, write_list
-from fdrsvm.federation.runs import run
-from fdrsvm.federation.simulation import simulate
-from fdrsvm.federation.trial import down, log_of, server_folder, start_one, status, up
 
 RESULTS = Path(__file__).parent / "results"
 METHODS = {
@@ -206,10 +206,10 @@ def lap(name):
     print(f"{name},{1000 * (clock[-1] - clock[-2]):.1f}")
 import flwr.supernode.cli
 lap("import Flower's client")
-import fdrsvm.flower_app.client_app
+import fdrsvm.deploy.client_app
 lap("import fdrsvm")
-from fdrsvm.federation.client_side import *
-from fdrsvm.federation.plant import plant_from_config
+from fdrsvm.deploy.client_side import *
+from fdrsvm.deploy.plant import plant_from_config
 plant = plant_from_config({"client-id": "a", "data": sys.argv[1], "state": sys.argv[2]}, {})
 rows = read_plant(plant)
 lap("read the CSV")
@@ -218,7 +218,7 @@ task = replace(Task(), classes=rows.labels)
 problem = make_problem(plant, rows, task)
 lap("make the problem")
 import numpy as np
-from fdrsvm.federated.algorithms import Bundle, describe
+from fdrsvm.federated.methods import Bundle, describe
 from fdrsvm.federated.client import NO_MEMORY
 from fdrsvm.federated.messages import Broadcast
 width = problem.width

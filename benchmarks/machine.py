@@ -7,7 +7,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 from benchmarks.results import PACKAGES
-from fdrsvm.files import write_atomically
+from fdrsvm.core.files import write_atomically
 from fdrsvm_paper.provenance import machine
 
 FILE = "machine.json"

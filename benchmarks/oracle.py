@@ -21,7 +21,7 @@ from benchmarks.clock import time_calls
 from benchmarks.problems import uniform
 from benchmarks.results import Entry, Measured, Results
 from fdrsvm import RiskOracle, worst_case_risk
-from fdrsvm.maths.arrays import Array
+from fdrsvm.core.arrays import Array
 
 KAPPA = 0.5
 SMALL = ((50, 4), (100, 30))

@@ -14,8 +14,8 @@ from sklearn.datasets import load_breast_cancer, make_classification
 from sklearn.preprocessing import MinMaxScaler
 
 from fdrsvm import RiskOracle
-from fdrsvm.maths.arrays import Array
-from fdrsvm.maths.norms import Norm
+from fdrsvm.core.arrays import Array
+from fdrsvm.core.norms import Norm
 from fdrsvm.solvers import PreparedClient, Solution, prepare_client, solve_central
 
 RHO, KAPPA = 1e-2, 1.0

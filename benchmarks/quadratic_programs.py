@@ -16,7 +16,7 @@ from scipy import sparse
 
 from benchmarks.clock import ContestantError
 from benchmarks.problems import Case
-from fdrsvm.maths.arrays import Array
+from fdrsvm.core.arrays import Array
 
 Solve: TypeAlias = Callable[[Array], Array]
 

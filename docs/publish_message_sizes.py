@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 
 from fdrsvm import ConvergenceWarning, Feature, FeatureContract
-from fdrsvm.codec import unpack
+from fdrsvm.core.codec import unpack
 from fdrsvm.datasets import FEATURE_NAMES
 from fdrsvm.federated import ADMM, Bundle, FedAvg, InProcess, Subgradient, make_client, run_rounds
 from fdrsvm.federated.joining import Introduction, encode_introduction

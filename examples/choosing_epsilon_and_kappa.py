@@ -17,7 +17,7 @@ import numpy as np
 
 from fdrsvm import FDRSVC, FDRSVCCV
 from fdrsvm.datasets import make_pump
-from fdrsvm.evaluation import RobustnessDisplay
+from fdrsvm.inspection import RobustnessDisplay
 
 EPSILONS, KAPPAS = (0.0001, 0.001, 0.01, 0.1), (0.1, 0.5, 1.0)
 

@@ -27,7 +27,7 @@ from fdrsvm import (
     flipping_perturbation,
 )
 from fdrsvm.datasets import make_pump
-from fdrsvm.evaluation import ClientRiskDisplay, ConvergenceDisplay, FeatureWeightDisplay
+from fdrsvm.inspection import ClientRiskDisplay, ConvergenceDisplay, FeatureWeightDisplay
 
 contract = FeatureContract(
     features=(

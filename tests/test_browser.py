@@ -2,8 +2,8 @@
 
 import pytest
 
+from fdrsvm.demo.demo_report import write_report as write_demo
 from fdrsvm.demo.four_plants import run_demo
-from fdrsvm.demo.report import write_report as write_demo
 from fdrsvm_paper.figures import draw_figures
 from fdrsvm_paper.report import write_report
 from fdrsvm_paper.tables import (

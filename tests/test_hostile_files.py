@@ -12,11 +12,13 @@ import numpy as np
 import pytest
 
 from fdrsvm import CorruptDataError, FDRSVMError, FeatureContract
-from fdrsvm.codec import pack, unpack
-from fdrsvm.federated.algorithms import ADMM, OneVsRest, OneVsRestProblem
+from fdrsvm.core.codec import pack, unpack
+from fdrsvm.deploy.memory_file import MemoryFile
+from fdrsvm.deploy.run_folder import RunRecord
 from fdrsvm.federated.audit import read_audit
 from fdrsvm.federated.checkpoint import CheckpointFolder, read_checkpoint
 from fdrsvm.federated.client import Memory
+from fdrsvm.federated.in_process import InProcess
 from fdrsvm.federated.joining import (
     Introduction,
     Task,
@@ -24,10 +26,8 @@ from fdrsvm.federated.joining import (
     encode_introduction,
 )
 from fdrsvm.federated.messages import ClientProfile, decode_update, encode_profile
+from fdrsvm.federated.methods import ADMM, OneVsRest, OneVsRestProblem
 from fdrsvm.federated.stored_state import state_from_arrays, state_to_arrays
-from fdrsvm.federated.transports.in_process import InProcess
-from fdrsvm.federation.memory_file import MemoryFile
-from fdrsvm.federation.run_folder import RunRecord
 from tests.federated.cases import blobs, problems, train
 
 PROFILE = ClientProfile("north", 5, 2, True, "linf", 0.1, 0.1, 0.1)

@@ -19,6 +19,7 @@ from benchmarks.trust.legal_poison import HonestRows, Poisoned, judge, strongest
 from benchmarks.trust.lies import ATTACKS, LATE, Attack
 from benchmarks.trust.lying import Lying, Scene
 from benchmarks.trust.seven_clients import SevenClients, seven_clients
+from fdrsvm.core.arrays import Array
 from fdrsvm.errors import (
     ClientError,
     ConvergenceWarning,
@@ -26,12 +27,11 @@ from fdrsvm.errors import (
     LeftOutWarning,
     QuorumError,
 )
-from fdrsvm.federated.algorithms import ADMM, Bundle, Subgradient
+from fdrsvm.federated.in_process import InProcess
 from fdrsvm.federated.limits import Limits
+from fdrsvm.federated.methods import ADMM, Bundle, Subgradient
 from fdrsvm.federated.problem import ClientProblem
 from fdrsvm.federated.rounds import OnFault, Result, RoundRecord, run_rounds
-from fdrsvm.federated.transports.in_process import InProcess
-from fdrsvm.maths.arrays import Array
 
 _TOL = 1e-4
 _LEFT_OUT_AFTER = 3

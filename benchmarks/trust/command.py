@@ -21,7 +21,7 @@ from benchmarks.trust.report import (
     write_page,
     write_row,
 )
-from fdrsvm.maths.arrays import check_choice
+from fdrsvm.core.arrays import check_choice
 from fdrsvm_paper.provenance import machine, versions
 
 

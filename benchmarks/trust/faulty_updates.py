@@ -17,12 +17,12 @@ import numpy as np
 
 from benchmarks.trust.seven_clients import seven_clients
 from fdrsvm.errors import ConvergenceWarning, CorruptDataError, InvalidInputError
-from fdrsvm.federated.algorithms import ADMM, Bundle, Subgradient
+from fdrsvm.federated.in_process import InProcess
 from fdrsvm.federated.limits import Limits
 from fdrsvm.federated.messages import Broadcast, ClientProfile, Update, decode_update, encode
+from fdrsvm.federated.methods import ADMM, Bundle, Subgradient
 from fdrsvm.federated.problem import ClientProblem
 from fdrsvm.federated.rounds import Failure, Result, run_rounds
-from fdrsvm.federated.transports.in_process import InProcess
 
 _WIRES = ("objects", "bytes")
 _N_ROUNDS = 5

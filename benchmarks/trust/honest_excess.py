@@ -13,11 +13,11 @@ from typing import NamedTuple
 
 import numpy as np
 
+from fdrsvm.core.arrays import Array
+from fdrsvm.core.losses import Hinge
+from fdrsvm.core.norms import dual_norm
 from fdrsvm.federated.limits import Limits
 from fdrsvm.federated.messages import ClientProfile, Values
-from fdrsvm.maths.arrays import Array
-from fdrsvm.maths.losses import Hinge
-from fdrsvm.maths.norms import dual_norm
 
 Excess = Mapping[str, tuple[float, float]]  # by rule: relative to the numbers, and to more
 

@@ -17,8 +17,13 @@ from typing import Any
 import numpy as np
 
 from benchmarks.trust.honest_excess import Excess, excesses, gather, merged
+from fdrsvm.core.arrays import Array
+from fdrsvm.core.norms import NORMS
 from fdrsvm.errors import ConvergenceWarning, QuorumError
-from fdrsvm.federated.algorithms import (
+from fdrsvm.federated.in_process import InProcess
+from fdrsvm.federated.limits import Limits
+from fdrsvm.federated.messages import Broadcast, ClientProfile, Update, Values
+from fdrsvm.federated.methods import (
     ADMM,
     ADMMSC,
     Bundle,
@@ -29,13 +34,8 @@ from fdrsvm.federated.algorithms import (
     OneVsRestProblem,
     Subgradient,
 )
-from fdrsvm.federated.limits import Limits
-from fdrsvm.federated.messages import Broadcast, ClientProfile, Update, Values
 from fdrsvm.federated.problem import ClientProblem, make_client
 from fdrsvm.federated.rounds import Failure, RoundRecord, run_rounds
-from fdrsvm.federated.transports.in_process import InProcess
-from fdrsvm.maths.arrays import Array
-from fdrsvm.maths.norms import NORMS
 
 _LOST = 0.1  # share of answers that get lost
 _LOSS = "lost"

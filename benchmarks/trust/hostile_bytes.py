@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from fdrsvm.codec import pack
+from fdrsvm.core.codec import pack
 from fdrsvm.errors import InvalidInputError
 
 MAX_BYTES = 1_000_000

@@ -30,13 +30,12 @@ import numpy as np
 
 from benchmarks.trust.hostile_bytes import ALTERED, FORGED, MAX_BYTES, forge
 from fdrsvm import __version__
+from fdrsvm.data.contract import Feature, FeatureContract
+from fdrsvm.deploy.memory_file import MemoryFile
 from fdrsvm.errors import ConvergenceWarning, FDRSVMError
-from fdrsvm.estimators.contract import Feature, FeatureContract
-from fdrsvm.estimators.linear_model import LinearModel
-from fdrsvm.estimators.model_file import load_model, save_model
-from fdrsvm.federated.algorithms import ADMM, Bundle, Subgradient
 from fdrsvm.federated.checkpoint import CheckpointFolder, read_checkpoint
 from fdrsvm.federated.client import Memory
+from fdrsvm.federated.in_process import InProcess
 from fdrsvm.federated.joining import Introduction, decode_introduction, encode_introduction
 from fdrsvm.federated.messages import (
     Broadcast,
@@ -47,10 +46,11 @@ from fdrsvm.federated.messages import (
     encode,
     encode_profile,
 )
+from fdrsvm.federated.methods import ADMM, Bundle, Subgradient
 from fdrsvm.federated.problem import ClientProblem, make_client
 from fdrsvm.federated.rounds import Failure, Snapshot, run_rounds
-from fdrsvm.federated.transports.in_process import InProcess
-from fdrsvm.federation.memory_file import MemoryFile
+from fdrsvm.model.linear_model import LinearModel
+from fdrsvm.model.model_file import load_model, save_model
 
 MEMORY_LIMIT = 200 * 2**20
 _PATIENCE = 30.0  # seconds after which a load counts as hanging

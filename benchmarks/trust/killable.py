@@ -35,13 +35,13 @@ import numpy as np
 import numpy.typing as npt
 
 from fdrsvm.errors import ConvergenceWarning, FDRSVMError
-from fdrsvm.federated.algorithms import ADMM, Bundle, OneVsRest, OneVsRestProblem, Subgradient
 from fdrsvm.federated.certificate import Standing
 from fdrsvm.federated.checkpoint import CheckpointFolder
+from fdrsvm.federated.in_process import InProcess
+from fdrsvm.federated.methods import ADMM, Bundle, OneVsRest, OneVsRestProblem, Subgradient
 from fdrsvm.federated.problem import ClientProblem, make_client
 from fdrsvm.federated.rounds import Result, run_rounds
 from fdrsvm.federated.stored_state import history_to_arrays, memory_to_arrays, state_to_arrays
-from fdrsvm.federated.transports.in_process import InProcess
 
 CHECKPOINTS, OUTCOME = "checkpoints", "outcome.json"
 _N_CLIENTS, _N_ROWS, _N_FEATURES, _N_CLASSES = 4, 250, 12, 3

@@ -9,12 +9,12 @@ from typing import Any
 
 import numpy as np
 
+from fdrsvm.core.arrays import Array
 from fdrsvm.datasets import load_uci, make_pump, partition
 from fdrsvm.errors import InvalidInputError
 from fdrsvm.federated import ADMM, Bundle, Subgradient
-from fdrsvm.leakage.audit import LeakAudit
-from fdrsvm.leakage.command import Audits, run_and_audit
-from fdrsvm.maths.arrays import Array
+from fdrsvm.privacy.leak_audit import LeakAudit
+from fdrsvm.privacy.leak_trial import Audits, run_and_audit
 
 Parts = dict[str, tuple[Array, Array]]
 

@@ -46,8 +46,8 @@ from functools import cached_property
 import numpy as np
 from scipy.optimize import linprog
 
+from fdrsvm.core.arrays import Array
 from fdrsvm.errors import NumericalError
-from fdrsvm.maths.arrays import Array
 
 _ROUNDING = 1e-9  # of a number, and of the linear programs
 _UNBOUNDED = 3  # as scipy calls it

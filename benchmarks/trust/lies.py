@@ -24,12 +24,12 @@ from benchmarks.trust.lying import (
     dual_of,
     told_by,
 )
-from fdrsvm.ambiguity.cuts import Cut
+from fdrsvm.core.arrays import Array
 from fdrsvm.federated.client import NO_MEMORY, answer
 from fdrsvm.federated.messages import ClientProfile, Update, Values
 from fdrsvm.federated.problem import ClientProblem, make_client
 from fdrsvm.federated.rounds import Failure
-from fdrsvm.maths.arrays import Array
+from fdrsvm.risk.cuts import Cut
 
 Kind = Literal["illegal", "legal", "absent"]
 LATE = "no answer within the deadline"

@@ -15,15 +15,15 @@ from typing import NamedTuple
 
 import numpy as np
 
-from fdrsvm.ambiguity.cuts import Cut
-from fdrsvm.federated.algorithms import from_description
-from fdrsvm.federated.algorithms.evaluation import Evaluation
+from fdrsvm.core.arrays import Array
+from fdrsvm.federated.in_process import InProcess
 from fdrsvm.federated.limits import Limits
 from fdrsvm.federated.messages import Broadcast, ClientProfile, Update, Values
+from fdrsvm.federated.methods import from_description
+from fdrsvm.federated.methods.evaluation import Evaluation
 from fdrsvm.federated.problem import ClientProblem, stack_cuts
 from fdrsvm.federated.rounds import Failure
-from fdrsvm.federated.transports.in_process import InProcess
-from fdrsvm.maths.arrays import Array
+from fdrsvm.risk.cuts import Cut
 
 Answer = Update | Failure
 

@@ -10,11 +10,11 @@ from typing import NamedTuple
 
 import numpy as np
 
+from fdrsvm.core.arrays import Array
 from fdrsvm.datasets import load_uci, make_pump, partition
 from fdrsvm.federated import InProcess, make_client, run_rounds
-from fdrsvm.federated.algorithms import PrivateSubgradient
-from fdrsvm.federated.privacy import noise_multiplier_for
-from fdrsvm.maths.arrays import Array
+from fdrsvm.federated.differential import noise_multiplier_for
+from fdrsvm.federated.methods import PrivateSubgradient
 from fdrsvm_paper.drawing import GREY, Figure, as_svg, log_scale, style
 
 BUDGETS = (0.1, 0.3, 1.0, 3.0, 10.0)

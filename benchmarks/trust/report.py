@@ -9,9 +9,9 @@ from dataclasses import dataclass, fields, is_dataclass
 from pathlib import Path
 from typing import Any, TypeVar, Union, get_args, get_origin, get_type_hints
 
+from fdrsvm.core.files import read_capped, write_atomically
+from fdrsvm.core.plain_json import decode, encode, plain
 from fdrsvm.errors import CorruptDataError
-from fdrsvm.estimators.plain_json import decode, encode, plain
-from fdrsvm.files import read_capped, write_atomically
 
 Kind = TypeVar("Kind")
 _MAX_BYTES = 1 << 26

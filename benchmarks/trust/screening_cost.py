@@ -16,14 +16,14 @@ import numpy as np
 
 from benchmarks.trust.seven_clients import seven_clients
 from fdrsvm.errors import ConvergenceWarning
-from fdrsvm.federated.algorithms import ADMM, Bundle, Subgradient
 from fdrsvm.federated.federation import Federation
+from fdrsvm.federated.in_process import InProcess
 from fdrsvm.federated.limits import Limits
 from fdrsvm.federated.messages import Broadcast, ClientProfile, Update
+from fdrsvm.federated.methods import ADMM, Bundle, Subgradient
 from fdrsvm.federated.problem import ClientProblem, make_client
 from fdrsvm.federated.rounds import Failure, Result, run_rounds
-from fdrsvm.federated.screening import check_form, form_of
-from fdrsvm.federated.transports.in_process import InProcess
+from fdrsvm.federated.screen import check_form, form_of
 
 _GOAL = 0.1
 _METHODS: dict[str, tuple[Any, int]] = {

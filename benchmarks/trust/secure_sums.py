@@ -16,12 +16,12 @@ import numpy as np
 
 from fdrsvm.datasets import load_uci, make_pump, partition
 from fdrsvm.errors import ConvergenceWarning
-from fdrsvm.federated.algorithms import ADMM, Bundle, Subgradient
+from fdrsvm.federated.in_process import InProcess
 from fdrsvm.federated.messages import Broadcast, ClientProfile, Update, encode
+from fdrsvm.federated.methods import ADMM, Bundle, Subgradient
 from fdrsvm.federated.problem import ClientProblem, make_client
 from fdrsvm.federated.rounds import Callback, Failure, Result, Transport, run_rounds
-from fdrsvm.federated.secure.sums import SecureSum
-from fdrsvm.federated.transports.in_process import InProcess
+from fdrsvm.federated.secure.secure_sums import SecureSum
 
 _SETS = ("bcw", "pump")
 _N_CLIENTS = 4

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from fdrsvm.core.arrays import Array
 from fdrsvm.datasets import load_uci, partition
 from fdrsvm.federated.limits import Limits
 from fdrsvm.federated.problem import ClientProblem, make_client
-from fdrsvm.maths.arrays import Array
 
 _N_CLIENTS = 7
 _TRAINING = 0.7

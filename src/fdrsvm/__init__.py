@@ -6,14 +6,9 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from fdrsvm.ambiguity.distribution import WorstCaseDistribution, worst_case_distribution
-    from fdrsvm.ambiguity.radius import (
-        generalisation_bound,
-        mowb_confidence,
-        practical_radius,
-        wasserstein_radius,
-    )
-    from fdrsvm.ambiguity.worst_case import RiskOracle, WorstCaseRisk, worst_case_risk
+    from fdrsvm.core.losses import MarginLoss
+    from fdrsvm.data.contract import ContractError, Feature, FeatureContract
+    from fdrsvm.data.scaling import FederatedMinMaxScaler, FederatedStandardScaler
     from fdrsvm.errors import (
         ClientError,
         ConvergenceWarning,
@@ -26,21 +21,26 @@ if TYPE_CHECKING:
         QuorumError,
         UnsupportedError,
     )
-    from fdrsvm.estimators.contract import ContractError, Feature, FeatureContract
     from fdrsvm.estimators.drsvc import DRSVC
     from fdrsvm.estimators.fdrsvc import FDRSVC
     from fdrsvm.estimators.fdrsvccv import FDRSVCCV
     from fdrsvm.estimators.fedsvc import FedSVC
-    from fdrsvm.estimators.scaling import FederatedMinMaxScaler, FederatedStandardScaler
-    from fdrsvm.evaluation.explain import feature_effects, flipping_perturbation
-    from fdrsvm.maths.losses import MarginLoss
+    from fdrsvm.inspection.explain import feature_effects, flipping_perturbation
+    from fdrsvm.risk.distribution import WorstCaseDistribution, worst_case_distribution
+    from fdrsvm.risk.radius import (
+        generalisation_bound,
+        mowb_confidence,
+        practical_radius,
+        wasserstein_radius,
+    )
+    from fdrsvm.risk.worst_case import RiskOracle, WorstCaseRisk, worst_case_risk
 
 __version__ = "0.2.0.dev0"
 
 # Names are found on first use, so that ``import fdrsvm`` loads neither NumPy nor SciPy.
 _HOME = {
     "ClientError": "fdrsvm.errors",
-    "ContractError": "fdrsvm.estimators.contract",
+    "ContractError": "fdrsvm.data.contract",
     "ConvergenceWarning": "fdrsvm.errors",
     "CorruptDataError": "fdrsvm.errors",
     "DRSVC": "fdrsvm.estimators.drsvc",
@@ -48,28 +48,28 @@ _HOME = {
     "FDRSVC": "fdrsvm.estimators.fdrsvc",
     "FDRSVCCV": "fdrsvm.estimators.fdrsvccv",
     "FDRSVMError": "fdrsvm.errors",
-    "Feature": "fdrsvm.estimators.contract",
-    "FeatureContract": "fdrsvm.estimators.contract",
+    "Feature": "fdrsvm.data.contract",
+    "FeatureContract": "fdrsvm.data.contract",
     "FedSVC": "fdrsvm.estimators.fedsvc",
-    "FederatedMinMaxScaler": "fdrsvm.estimators.scaling",
-    "FederatedStandardScaler": "fdrsvm.estimators.scaling",
+    "FederatedMinMaxScaler": "fdrsvm.data.scaling",
+    "FederatedStandardScaler": "fdrsvm.data.scaling",
     "InvalidInputError": "fdrsvm.errors",
     "LeftOutWarning": "fdrsvm.errors",
-    "MarginLoss": "fdrsvm.maths.losses",
+    "MarginLoss": "fdrsvm.core.losses",
     "NumericalError": "fdrsvm.errors",
     "QuorumError": "fdrsvm.errors",
-    "RiskOracle": "fdrsvm.ambiguity.worst_case",
+    "RiskOracle": "fdrsvm.risk.worst_case",
     "UnsupportedError": "fdrsvm.errors",
-    "WorstCaseDistribution": "fdrsvm.ambiguity.distribution",
-    "WorstCaseRisk": "fdrsvm.ambiguity.worst_case",
-    "feature_effects": "fdrsvm.evaluation.explain",
-    "flipping_perturbation": "fdrsvm.evaluation.explain",
-    "generalisation_bound": "fdrsvm.ambiguity.radius",
-    "mowb_confidence": "fdrsvm.ambiguity.radius",
-    "practical_radius": "fdrsvm.ambiguity.radius",
-    "wasserstein_radius": "fdrsvm.ambiguity.radius",
-    "worst_case_distribution": "fdrsvm.ambiguity.distribution",
-    "worst_case_risk": "fdrsvm.ambiguity.worst_case",
+    "WorstCaseDistribution": "fdrsvm.risk.distribution",
+    "WorstCaseRisk": "fdrsvm.risk.worst_case",
+    "feature_effects": "fdrsvm.inspection.explain",
+    "flipping_perturbation": "fdrsvm.inspection.explain",
+    "generalisation_bound": "fdrsvm.risk.radius",
+    "mowb_confidence": "fdrsvm.risk.radius",
+    "practical_radius": "fdrsvm.risk.radius",
+    "wasserstein_radius": "fdrsvm.risk.radius",
+    "worst_case_distribution": "fdrsvm.risk.distribution",
+    "worst_case_risk": "fdrsvm.risk.worst_case",
 }
 
 __all__ = [

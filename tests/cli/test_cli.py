@@ -14,8 +14,8 @@ import click
 import pytest
 
 from fdrsvm.cli.application import root
-from fdrsvm.estimators.model_file import load_model
-from fdrsvm.workflow.rows import DataSettings, read_rows
+from fdrsvm.data.rows import DataSettings, read_rows
+from fdrsvm.model.model_file import load_model
 from tests.cli.cases import call, error_line, on_a_terminal, run
 
 CONTEXT = click.Context(root)
@@ -94,7 +94,7 @@ def test_an_unexpected_error_is_one_line_with_its_kind(capsys, monkeypatch):
     def broken(path):
         raise KeyError("oops")
 
-    monkeypatch.setattr("fdrsvm.estimators.model_file.load_model", broken)
+    monkeypatch.setattr("fdrsvm.model.model_file.load_model", broken)
     line = error_line(capsys, "predict", "m", "d.csv")
     assert line == "fdrsvm: KeyError: 'oops'; run again with --debug to see where"
 
@@ -253,7 +253,7 @@ def test_every_error_of_the_system_is_one_line(capsys, monkeypatch, error, words
     def broken(path):
         raise error
 
-    monkeypatch.setattr("fdrsvm.estimators.model_file.load_model", broken)
+    monkeypatch.setattr("fdrsvm.model.model_file.load_model", broken)
     line = error_line(capsys, "predict", "m", "d.csv")
     assert line.startswith(f"fdrsvm: {words}")
 

@@ -11,9 +11,9 @@ from sklearn.metrics import accuracy_score, balanced_accuracy_score, f1_score
 
 from fdrsvm import RiskOracle, mowb_confidence
 from fdrsvm.cli.audit_leak import _outcome
-from fdrsvm.estimators.model_file import load_model
 from fdrsvm.federated import InProcess, Subgradient, make_client, run_rounds
-from fdrsvm.leakage import Recorded
+from fdrsvm.model.model_file import load_model
+from fdrsvm.privacy import Recorded
 from tests.cli.cases import (
     CLIENTS,
     FEATURES,

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from fdrsvm import FDRSVC, Feature, FeatureContract, FederatedMinMaxScaler
-from fdrsvm.estimators.model_file import load_model
+from fdrsvm.model.model_file import load_model
 from tests.cli.cases import CLIENTS, FEATURES, call, error_line, rows_of, write_clients, write_csv
 
 

@@ -13,8 +13,8 @@ import pytest
 
 import fdrsvm.cli
 from fdrsvm.cli import console
-from fdrsvm.estimators.linear_model import LinearModel
-from fdrsvm.estimators.model_file import save_model
+from fdrsvm.model.linear_model import LinearModel
+from fdrsvm.model.model_file import save_model
 from tests.cli.cases import FEATURES, call, on_a_terminal, write_csv
 
 FOLDER = Path(fdrsvm.cli.__file__).parent
@@ -134,7 +134,7 @@ def test_a_warning_is_one_line_without_the_program(monkeypatch, capsys):
             warnings.warn(EVIL, UserWarning, stacklevel=1)
         raise OSError("no reason")
 
-    monkeypatch.setattr("fdrsvm.estimators.model_file.load_model", warns)
+    monkeypatch.setattr("fdrsvm.model.model_file.load_model", warns)
     code, _, err = call(capsys, "predict", "m", "d.csv")
     assert code == 1
     assert err.splitlines()[-1] == "fdrsvm: no reason"

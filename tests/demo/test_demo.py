@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 
-from fdrsvm.ambiguity.worst_case import RiskOracle
 from fdrsvm.demo.four_plants import (
     EPSILON,
     KAPPA,
@@ -19,6 +18,7 @@ from fdrsvm.demo.four_plants import (
     run_demo,
     train_alone,
 )
+from fdrsvm.risk.worst_case import RiskOracle
 
 
 def test_four_plants_with_some_wrong_labels():

@@ -5,7 +5,7 @@ import math
 import numpy as np
 from hypothesis import strategies as st
 
-from fdrsvm.estimators.linear_model import LinearModel
+from fdrsvm.model.linear_model import LinearModel
 
 LABELS = {
     "str": ["healthy", "worn seal", "Ventil undicht", "日本"],

@@ -18,9 +18,9 @@ from fdrsvm import (
     UnsupportedError,
     worst_case_risk,
 )
+from fdrsvm.data.scaling import FederatedMinMaxScaler
 from fdrsvm.errors import ClientError
 from fdrsvm.estimators import DRSVC, FDRSVC, FedSVC
-from fdrsvm.estimators.scaling import FederatedMinMaxScaler
 
 # Of labels that are noise, or after too few rounds.
 MAY_GIVE_UP = pytest.mark.filterwarnings("ignore::fdrsvm.DegenerateModelWarning")

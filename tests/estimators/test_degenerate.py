@@ -25,7 +25,7 @@ from fdrsvm import (
     InvalidInputError,
     worst_case_risk,
 )
-from fdrsvm.estimators._counts import positive_class, score_counts
+from fdrsvm.estimators.counts import positive_class, score_counts
 from fdrsvm.estimators.degenerate import Evidence, Setting, judge
 from tests.datasets.uci_folder import FOLDER
 from tests.estimators.imbalanced import FAULT, OK, make_faults

@@ -28,11 +28,11 @@ from fdrsvm import (
     InvalidInputError,
     worst_case_risk,
 )
+from fdrsvm.core.parameters import from_plain, to_plain
+from fdrsvm.data.equal_rows import merge_equal_rows
+from fdrsvm.data.scaling import FederatedStandardScaler
 from fdrsvm.estimators import DRSVC, FDRSVC, FedSVC
-from fdrsvm.estimators._equal_rows import merge_equal_rows
-from fdrsvm.estimators._parameters import from_plain, to_plain
-from fdrsvm.estimators.model_file import save_model
-from fdrsvm.estimators.scaling import FederatedStandardScaler
+from fdrsvm.model.model_file import save_model
 from tests.estimators.structured_text import FunctionBlock
 
 QUIET = pytest.mark.filterwarnings("ignore::fdrsvm.ConvergenceWarning")
@@ -133,7 +133,7 @@ def test_scikit_learn_array_api_check_that_needs_a_setting_of_its_own():
 
 
 def test_loading_a_model_needs_no_scikit_learn():
-    code = "import fdrsvm.estimators.model_file, sys; assert 'sklearn' not in sys.modules"
+    code = "import fdrsvm.model.model_file, sys; assert 'sklearn' not in sys.modules"
     subprocess.run([sys.executable, "-c", code], check=True)
 
 

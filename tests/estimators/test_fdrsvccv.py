@@ -24,15 +24,15 @@ from fdrsvm import (
     InvalidInputError,
     UnsupportedError,
 )
+from fdrsvm.data.scaling import FederatedMinMaxScaler
+from fdrsvm.data.training_data import read_training_data
 from fdrsvm.estimators import FDRSVC, FDRSVCCV
-from fdrsvm.estimators import _search as search_module
-from fdrsvm.estimators._counts import held_out_counts, score_counts
-from fdrsvm.estimators._folds import split_rows
-from fdrsvm.estimators._search import grid_points, train_once
-from fdrsvm.estimators._training_data import read_training_data
-from fdrsvm.estimators.linear_model import LinearModel
-from fdrsvm.estimators.scaling import FederatedMinMaxScaler
-from fdrsvm.federated.transports.in_process import InProcess
+from fdrsvm.estimators import search as search_module
+from fdrsvm.estimators.counts import held_out_counts, score_counts
+from fdrsvm.estimators.folds import split_rows
+from fdrsvm.estimators.search import grid_points, train_once
+from fdrsvm.federated.in_process import InProcess
+from fdrsvm.model.linear_model import LinearModel
 
 QUIET = pytest.mark.filterwarnings("ignore::fdrsvm.ConvergenceWarning")
 # Of labels that are noise, of epsilon / kappa above 1/2 in the grid, or after too few rounds.

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from fdrsvm import FDRSVC, FDRSVCCV, InvalidInputError, UnsupportedError
-from fdrsvm.federated.algorithms import Bundle
+from fdrsvm.federated.methods import Bundle
 
 
 @pytest.fixture

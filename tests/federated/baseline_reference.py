@@ -10,7 +10,7 @@ import numpy as np
 from scipy import sparse
 from scipy.special import logsumexp
 
-from fdrsvm.federated.algorithms._batches import client_generator, epoch_order, step_batches
+from fdrsvm.federated.methods.batches import client_generator, epoch_order, step_batches
 
 
 class PlainClient:

@@ -8,11 +8,11 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from fdrsvm import ConvergenceWarning
-from fdrsvm.federated.algorithms import ADMM, ADMMSC, ALGORITHMS, Bundle, Subgradient
+from fdrsvm.federated.in_process import InProcess
 from fdrsvm.federated.messages import Update, decode_broadcast, decode_update, encode
+from fdrsvm.federated.methods import ADMM, ADMMSC, ALGORITHMS, Bundle, Subgradient
 from fdrsvm.federated.problem import ClientProblem, make_client
 from fdrsvm.federated.rounds import Failure, run_rounds
-from fdrsvm.federated.transports.in_process import InProcess
 
 NORMS = ("l1", "l2", "linf")
 KINDS = (

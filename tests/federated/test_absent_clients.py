@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from fdrsvm.federated.algorithms import ADMM, Bundle
+from fdrsvm.federated.in_process import InProcess
+from fdrsvm.federated.methods import ADMM, Bundle
 from fdrsvm.federated.rounds import Stop
-from fdrsvm.federated.transports.in_process import InProcess
 from tests.federated.cases import (
     CERTIFYING,
     METHODS,

@@ -5,11 +5,11 @@ import pytest
 from scipy import stats
 
 from fdrsvm import InvalidInputError
+from fdrsvm.core.products import weighted_sum
 from fdrsvm.federated.aggregation import check_trim, trimmed_mean
-from fdrsvm.federated.algorithms import ADMM, FedAvg, FedDRO, FedProx, FedSGD, Subgradient
+from fdrsvm.federated.in_process import InProcess
 from fdrsvm.federated.messages import Update
-from fdrsvm.federated.transports.in_process import InProcess
-from fdrsvm.maths.sums import weighted_sum
+from fdrsvm.federated.methods import ADMM, FedAvg, FedDRO, FedProx, FedSGD, Subgradient
 from tests.federated.cases import blobs, problems, train, with_values
 from tests.federated.test_agreement import assert_certified
 

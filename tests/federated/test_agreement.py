@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 
 from fdrsvm import worst_case_risk
-from fdrsvm.federated.algorithms import ADMM, Bundle, Subgradient
+from fdrsvm.federated.in_process import InProcess
+from fdrsvm.federated.methods import ADMM, Bundle, Subgradient
 from fdrsvm.federated.rounds import Stop
-from fdrsvm.federated.transports.in_process import InProcess
 from fdrsvm.solvers import solve_central
 from tests.federated.cases import (
     CERTIFYING,

@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 
 from fdrsvm import ClientError, LeftOutWarning, NumericalError, QuorumError
-from fdrsvm.federated.algorithms import ADMM, Bundle, Subgradient
 from fdrsvm.federated.audit import AuditLog, read_audit, run_audited
 from fdrsvm.federated.checkpoint import CheckpointFolder
+from fdrsvm.federated.in_process import InProcess
 from fdrsvm.federated.messages import encode
-from fdrsvm.federated.secure.sums import SecureSum
-from fdrsvm.federated.transports.in_process import InProcess
+from fdrsvm.federated.methods import ADMM, Bundle, Subgradient
+from fdrsvm.federated.secure.secure_sums import SecureSum
 from tests.federated.cases import (
     Absent,
     Recorded,

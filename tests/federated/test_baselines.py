@@ -8,7 +8,11 @@ import pytest
 from scipy import sparse
 
 from fdrsvm.errors import InvalidInputError, UnsupportedError
-from fdrsvm.federated.algorithms import (
+from fdrsvm.federated.federation import Federation, Replies
+from fdrsvm.federated.in_process import InProcess
+from fdrsvm.federated.limits import Limits
+from fdrsvm.federated.messages import Update
+from fdrsvm.federated.methods import (
     FedAvg,
     FedDRO,
     FedDROPublished,
@@ -17,14 +21,10 @@ from fdrsvm.federated.algorithms import (
     describe,
     from_description,
 )
-from fdrsvm.federated.algorithms._batches import batch_size, client_generator, epoch_order
-from fdrsvm.federated.federation import Federation, Replies
-from fdrsvm.federated.limits import Limits
-from fdrsvm.federated.messages import Update
+from fdrsvm.federated.methods.batches import batch_size, client_generator, epoch_order
 from fdrsvm.federated.problem import make_client
 from fdrsvm.federated.rounds import run_rounds
 from fdrsvm.federated.stored_state import state_from_arrays, state_to_arrays
-from fdrsvm.federated.transports.in_process import InProcess
 from tests.federated.baseline_reference import (
     PlainClient,
     objective,

@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 
 from fdrsvm import FDRSVC
+from fdrsvm.deploy.settings import RunSettings
 from fdrsvm.errors import ClientError, ConvergenceWarning, InvalidInputError, UnsupportedError
 from fdrsvm.federated import InProcess, Subgradient, make_client, run_rounds
 from fdrsvm.federated.limits import Limits
-from fdrsvm.federation.settings import RunSettings
 
 rng = np.random.default_rng(3)
 X = rng.random((60, 4))

@@ -8,11 +8,11 @@ import pytest
 import safetensors.numpy
 
 from fdrsvm import InvalidInputError
-from fdrsvm.federated.algorithms import ADMM, Bundle, Subgradient
 from fdrsvm.federated.checkpoint import CheckpointFolder
+from fdrsvm.federated.in_process import InProcess
+from fdrsvm.federated.methods import ADMM, Bundle, Subgradient
 from fdrsvm.federated.rounds import Stop
 from fdrsvm.federated.stored_state import state_from_arrays, state_to_arrays
-from fdrsvm.federated.transports.in_process import InProcess
 from tests.federated.cases import (
     METHODS,
     Absent,

@@ -7,11 +7,9 @@ import numpy as np
 import pytest
 
 from fdrsvm import DRSVC, CorruptDataError, FDRSVMError, Feature, FeatureContract
-from fdrsvm.codec import pack, unpack
-from fdrsvm.estimators.linear_model import LinearModel
-from fdrsvm.estimators.model_file import load_model, save_model
-from fdrsvm.federated.algorithms import ADMM, describe, from_description
+from fdrsvm.core.codec import pack, unpack
 from fdrsvm.federated.checkpoint import CheckpointFolder, read_checkpoint
+from fdrsvm.federated.in_process import InProcess
 from fdrsvm.federated.joining import (
     Introduction,
     Task,
@@ -29,8 +27,10 @@ from fdrsvm.federated.messages import (
     encode,
     encode_profile,
 )
+from fdrsvm.federated.methods import ADMM, describe, from_description
 from fdrsvm.federated.rounds import run_rounds
-from fdrsvm.federated.transports.in_process import InProcess
+from fdrsvm.model.linear_model import LinearModel
+from fdrsvm.model.model_file import load_model, save_model
 from tests.federated.cases import blobs, problems
 
 PROFILE = ClientProfile("north", 10, 2, True, "linf", 0.1, 0.1, 0.1)

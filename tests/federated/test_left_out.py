@@ -9,11 +9,11 @@ import pytest
 from fdrsvm import LeftOutWarning, QuorumError
 from fdrsvm.errors import ConvergenceWarning
 from fdrsvm.federated import ADMM, Bundle, CheckpointFolder, InProcess, run_rounds
-from fdrsvm.federated.algorithms import ALGORITHMS, FedAvg, OneVsRest, Subgradient
-from fdrsvm.federated.algorithms.one_vs_rest import OneVsRestProblem
 from fdrsvm.federated.limits import Limits
+from fdrsvm.federated.methods import ALGORITHMS, FedAvg, OneVsRest, Subgradient
+from fdrsvm.federated.methods.one_vs_rest import OneVsRestProblem
 from fdrsvm.federated.rounds import Stop
-from fdrsvm.federated.secure.sums import SecureSum
+from fdrsvm.federated.secure.secure_sums import SecureSum
 from tests.federated.cases import (
     Absent,
     Tampered,

@@ -13,12 +13,12 @@ from hypothesis import strategies as st
 from scipy.optimize import linprog
 from sklearn.datasets import load_breast_cancer
 
+from fdrsvm.core.losses import LOSSES
+from fdrsvm.core.norms import NORM_CODES
 from fdrsvm.federated import ADMM, Bundle, InProcess, make_client, run_rounds
-from fdrsvm.federated.algorithms import Subgradient
 from fdrsvm.federated.limits import Limits
-from fdrsvm.federated.screening import Rules
-from fdrsvm.maths.losses import LOSSES
-from fdrsvm.maths.norms import NORM_CODES
+from fdrsvm.federated.methods import Subgradient
+from fdrsvm.federated.screen import Rules
 from fdrsvm.native import screening as kernels
 from tests.federated.cases import NORMS, Recorded, blobs, problems, train
 

@@ -15,8 +15,8 @@ from fdrsvm import (
     worst_case_risk,
 )
 from fdrsvm.federated import ADMM, Bundle, InProcess, make_client, run_rounds
-from fdrsvm.federated.algorithms import FedAvg, FedDRO, FedSGD, Subgradient
 from fdrsvm.federated.limits import Limits
+from fdrsvm.federated.methods import FedAvg, FedDRO, FedSGD, Subgradient
 from fdrsvm.federated.problem import evaluate
 from fdrsvm.federated.rounds import Stop
 from tests.federated.cases import Tampered, blobs, gone, problems, train, with_values

@@ -7,12 +7,12 @@ import pytest
 from scipy import sparse
 
 from fdrsvm import InvalidInputError, RiskOracle, worst_case_distribution, worst_case_risk
+from fdrsvm.core.losses import LOSSES, Logistic
 from fdrsvm.federated.federation import Federation
 from fdrsvm.federated.limits import Limits
 from fdrsvm.federated.problem import evaluate, make_client
 from fdrsvm.federated.resolution import coarsened
-from fdrsvm.federated.screening import Rules, answers_of, judge_answers
-from fdrsvm.maths.losses import LOSSES, Logistic
+from fdrsvm.federated.screen import Rules, answers_of, judge_answers
 from tests.federated.cases import NORMS
 
 

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from fdrsvm import CorruptDataError, InvalidInputError
-from fdrsvm.codec import pack
-from fdrsvm.federated.algorithms import Bundle, describe, from_description
+from fdrsvm.core.codec import pack
+from fdrsvm.federated.in_process import InProcess
 from fdrsvm.federated.messages import (
     VERSION,
     Broadcast,
@@ -26,7 +26,7 @@ from fdrsvm.federated.messages import (
     encode_profile,
     encoded_size,
 )
-from fdrsvm.federated.transports.in_process import InProcess
+from fdrsvm.federated.methods import Bundle, describe, from_description
 from tests.federated.cases import METHODS, Recorded, assert_same_values, blobs, problems, train
 
 NUMBERS = st.floats(width=64)  # nan and inf too: refusing them is the screen's business

@@ -7,7 +7,10 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from fdrsvm import ConvergenceWarning, InvalidInputError
 from fdrsvm.errors import ClientError
-from fdrsvm.federated.algorithms import (
+from fdrsvm.federated.checkpoint import CheckpointFolder
+from fdrsvm.federated.in_process import InProcess
+from fdrsvm.federated.messages import decode_broadcast, decode_update, encode
+from fdrsvm.federated.methods import (
     ADMM,
     ADMMSC,
     Bundle,
@@ -20,11 +23,8 @@ from fdrsvm.federated.algorithms import (
     describe,
     from_description,
 )
-from fdrsvm.federated.checkpoint import CheckpointFolder
-from fdrsvm.federated.messages import decode_broadcast, decode_update, encode
 from fdrsvm.federated.problem import make_client
 from fdrsvm.federated.rounds import Failure, Stop, run_rounds
-from fdrsvm.federated.transports.in_process import InProcess
 
 N_MODELS = 3
 METHODS = [Bundle(), ADMM(0.1), ADMMSC(0.1), Subgradient(), FedSGD(), FedAvg(), FedDRO()]

@@ -9,15 +9,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import kstest, norm
 
-from fdrsvm.ambiguity.worst_case import RiskOracle
 from fdrsvm.errors import InvalidInputError, UnsupportedError
 from fdrsvm.federated import ClientError, InProcess, Subgradient, make_client, run_rounds
-from fdrsvm.federated.algorithms import PrivateSubgradient, describe, from_description
-from fdrsvm.federated.privacy import (
+from fdrsvm.federated.differential import (
     epsilon_spent,
     noise_multiplier_for,
     subgradient_sensitivity,
 )
+from fdrsvm.federated.methods import PrivateSubgradient, describe, from_description
+from fdrsvm.risk.worst_case import RiskOracle
 from tests.federated.cases import Absent
 from tests.federated.cases import Recorded as InMemory
 

@@ -9,10 +9,10 @@ import pytest
 
 import fdrsvm.federated
 from fdrsvm import InvalidInputError
-from fdrsvm.federated.algorithms import describe
 from fdrsvm.federated.client import NO_MEMORY, answer
 from fdrsvm.federated.federation import Federation, Replies
 from fdrsvm.federated.messages import Broadcast
+from fdrsvm.federated.methods import describe
 from fdrsvm.federated.stored_state import state_to_arrays
 from tests.federated.cases import (
     METHODS,

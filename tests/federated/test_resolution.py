@@ -8,9 +8,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fdrsvm import FDRSVC
+from fdrsvm.deploy.settings import RunSettings
 from fdrsvm.errors import ClientError, ConvergenceWarning, InvalidInputError
 from fdrsvm.federated import ADMM, Bundle, InProcess, Subgradient, make_client, run_rounds
-from fdrsvm.federated.algorithms import (
+from fdrsvm.federated.limits import Limits
+from fdrsvm.federated.methods import (
     FedAvg,
     FedDRO,
     FedSGD,
@@ -18,11 +20,9 @@ from fdrsvm.federated.algorithms import (
     OneVsRestProblem,
     PrivateSubgradient,
 )
-from fdrsvm.federated.limits import Limits
 from fdrsvm.federated.problem import evaluate
 from fdrsvm.federated.resolution import coarsened, rounded_up
-from fdrsvm.federated.secure.sums import SecureSum
-from fdrsvm.federation.settings import RunSettings
+from fdrsvm.federated.secure.secure_sums import SecureSum
 from fdrsvm.solvers.cut_model import CutModel
 from fdrsvm.solvers.master import minimise_model
 from tests.federated.cases import Recorded

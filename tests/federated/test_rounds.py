@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 
 from fdrsvm import ConvergenceWarning, InvalidInputError, UnsupportedError
+from fdrsvm.core.losses import Hinge
 from fdrsvm.errors import ClientError, QuorumError
-from fdrsvm.federated.algorithms import ADMM, ADMMSC, Bundle, Subgradient
+from fdrsvm.federated.in_process import InProcess
+from fdrsvm.federated.methods import ADMM, ADMMSC, Bundle, Subgradient
 from fdrsvm.federated.problem import make_client
 from fdrsvm.federated.rounds import Failure, Stop, run_rounds
-from fdrsvm.federated.transports.in_process import InProcess
-from fdrsvm.maths.losses import Hinge
 from tests.federated.cases import (
     METHODS,
     Recorded,

@@ -7,13 +7,13 @@ import numpy as np
 import pytest
 
 from fdrsvm import ClientError, InvalidInputError
-from fdrsvm.federated.algorithms import ADMM, ADMMSC, Bundle, FedAvg, FedSGD, OneVsRest, Subgradient
-from fdrsvm.federated.algorithms.one_vs_rest import OneVsRestProblem
+from fdrsvm.federated.in_process import InProcess
 from fdrsvm.federated.limits import Limits
 from fdrsvm.federated.messages import Broadcast, Update
+from fdrsvm.federated.methods import ADMM, ADMMSC, Bundle, FedAvg, FedSGD, OneVsRest, Subgradient
+from fdrsvm.federated.methods.one_vs_rest import OneVsRestProblem
 from fdrsvm.federated.rounds import run_rounds
-from fdrsvm.federated.screening import Fault, Rules, check_form, form_of
-from fdrsvm.federated.transports.in_process import InProcess
+from fdrsvm.federated.screen import Fault, Rules, check_form, form_of
 from tests.federated.cases import (
     NORMS,
     Tampered,

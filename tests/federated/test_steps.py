@@ -8,11 +8,11 @@ import pytest
 from numpy.testing import assert_allclose
 
 from fdrsvm import ConvergenceWarning, RiskOracle, worst_case_risk
-from fdrsvm.federated.algorithms import ADMM, ADMMSC, Bundle, Subgradient
-from fdrsvm.federated.algorithms.admm import smallest_tau
+from fdrsvm.core.norms import dual_norm_subgradient
+from fdrsvm.federated.in_process import InProcess
+from fdrsvm.federated.methods import ADMM, ADMMSC, Bundle, Subgradient
+from fdrsvm.federated.methods.admm import smallest_tau
 from fdrsvm.federated.rounds import Stop, run_rounds
-from fdrsvm.federated.transports.in_process import InProcess
-from fdrsvm.maths.norms import dual_norm_subgradient
 from fdrsvm.solvers import solve_client_prox
 from fdrsvm.solvers.cut_model import CutModel
 from fdrsvm.solvers.model_bound import model_bound

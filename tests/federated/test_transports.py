@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from fdrsvm import InvalidInputError
-from fdrsvm.federated.algorithms import ADMM, Bundle, Subgradient
-from fdrsvm.federated.transports.in_process import InProcess
+from fdrsvm.federated.in_process import InProcess
+from fdrsvm.federated.methods import ADMM, Bundle, Subgradient
 from tests.federated.cases import (
     METHODS,
     Client,
@@ -67,7 +67,7 @@ def test_a_run_repeats_itself(method):
 
 MANY_ANSWERS = """
 import numpy as np
-from fdrsvm.federated.algorithms import Bundle
+from fdrsvm.federated.methods import Bundle
 from tests.federated.cases import random_clients
 
 rng = np.random.default_rng(2)

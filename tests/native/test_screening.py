@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fdrsvm.federated.limits import Limits
-from fdrsvm.federated.screening import Rules
+from fdrsvm.federated.screen import Rules
 from fdrsvm.native import screening
 
 RULES = Rules(Limits.checked(1.0, 1))

@@ -15,8 +15,8 @@ from fdrsvm.federated import (
     make_client,
     run_rounds,
 )
-from fdrsvm.federated.algorithms import FedDROPublished
-from fdrsvm.federated.algorithms._batches import client_generator, epoch_order, step_batches
+from fdrsvm.federated.methods import FedDROPublished
+from fdrsvm.federated.methods.batches import client_generator, epoch_order, step_batches
 from fdrsvm.solvers import solve_central
 from fdrsvm_paper import clients as module
 from fdrsvm_paper import trajectories

@@ -13,10 +13,10 @@ from benchmarks.trust.legal_poison import (
 )
 from scipy.optimize import linprog
 
-from fdrsvm.federated.algorithms import Bundle
+from fdrsvm.federated.in_process import InProcess
+from fdrsvm.federated.methods import Bundle
 from fdrsvm.federated.problem import make_client
 from fdrsvm.federated.rounds import run_rounds
-from fdrsvm.federated.transports.in_process import InProcess
 
 LP_ERROR = 1e-8  # of two linear programs with numbers of about 1
 

@@ -10,8 +10,8 @@ from benchmarks.trust.faulty_updates import FAULTS
 from benchmarks.trust.lies import ATTACKS
 from benchmarks.trust.lying import Lying
 
+from fdrsvm.federated.in_process import InProcess
 from fdrsvm.federated.rounds import run_rounds
-from fdrsvm.federated.transports.in_process import InProcess
 
 N_ROUNDS = 15  # some lies begin in round 5, or once risks are small
 

@@ -12,10 +12,10 @@ from benchmarks.trust import (
 from benchmarks.trust.seven_clients import seven_clients
 
 from fdrsvm import ConvergenceWarning
+from fdrsvm.federated.in_process import InProcess
 from fdrsvm.federated.limits import Limits
 from fdrsvm.federated.messages import ClientProfile
 from fdrsvm.federated.rounds import run_rounds
-from fdrsvm.federated.transports.in_process import InProcess
 
 
 def test_all_fifteen_faulty_updates_are_stopped():

@@ -10,13 +10,13 @@ from typing import TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from fdrsvm.federated.algorithms._batches import (
+from fdrsvm.core.arrays import Array
+from fdrsvm.federated.methods.batches import (
     Batches,
     batch_size,
     epoch_order,
     step_batches,
 )
-from fdrsvm.maths.arrays import Array
 from fdrsvm.native import steps
 
 Counts: TypeAlias = npt.NDArray[np.int64]

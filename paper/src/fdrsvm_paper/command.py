@@ -13,10 +13,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from fdrsvm.core.arrays import check_choice, check_count
+from fdrsvm.core.files import write_atomically
 from fdrsvm.datasets.pump import SEVERITIES
 from fdrsvm.errors import InvalidInputError
-from fdrsvm.files import write_atomically
-from fdrsvm.maths.arrays import check_choice, check_count
 from fdrsvm_paper import tables
 from fdrsvm_paper.drawing import save_figures
 from fdrsvm_paper.figures import draw_figures

@@ -21,8 +21,8 @@ from matplotlib.ticker import (
 )
 from PIL import Image
 
-from fdrsvm.demo.drawing import GREY, Figure, as_svg, style
-from fdrsvm.files import write_atomically
+from fdrsvm.core.files import write_atomically
+from fdrsvm.demo.demo_drawing import GREY, Figure, as_svg, style
 
 __all__ = [
     "GREY",

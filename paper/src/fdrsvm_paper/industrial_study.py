@@ -12,9 +12,9 @@ from typing import ClassVar
 
 import numpy as np
 
+from fdrsvm.core.arrays import Array
 from fdrsvm.datasets import PumpData, PumpPool, make_pump_pool, split_pump_pool
 from fdrsvm.datasets.pump import SETTINGS, SEVERITIES
-from fdrsvm.maths.arrays import Array
 from fdrsvm_paper import trajectories
 from fdrsvm_paper.clients import Clients, stack
 from fdrsvm_paper.methods import industrial_methods

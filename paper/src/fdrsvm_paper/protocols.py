@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from fdrsvm.ambiguity.worst_case import WorstCase
-from fdrsvm.federated.algorithms.subgradient import StepDecay
-from fdrsvm.maths.arrays import check_choice
+from fdrsvm.core.arrays import check_choice
+from fdrsvm.federated.methods.subgradient import StepDecay
+from fdrsvm.risk.worst_case import WorstCase
 
 
 @dataclass(frozen=True)

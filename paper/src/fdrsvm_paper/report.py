@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
-from fdrsvm.files import write_atomically
+from fdrsvm.core.files import write_atomically
 from fdrsvm_paper import findings
 from fdrsvm_paper.drawing import Figure, as_svg
 from fdrsvm_paper.findings import plural, rows_of, setting_name

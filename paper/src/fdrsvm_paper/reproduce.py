@@ -9,7 +9,7 @@ import click
 
 from fdrsvm.cli.commands import COUNT, PATH, SEED, Command
 from fdrsvm.cli.console import say
-from fdrsvm.texts import printable
+from fdrsvm.core.texts import printable
 
 _TARGETS = ("table1", "wilcoxon", "table2", "sensitivity", "scalability", "rounds", "all")
 

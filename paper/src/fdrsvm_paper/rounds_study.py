@@ -27,6 +27,8 @@ from typing import Any, ClassVar, NamedTuple, TypeAlias
 
 import numpy as np
 
+from fdrsvm.core.arrays import Array, check_choice, check_count
+from fdrsvm.core.norms import Norm
 from fdrsvm.datasets import UCI_NAMES, load_uci
 from fdrsvm.errors import ConvergenceWarning, InvalidInputError
 from fdrsvm.federated import (
@@ -41,9 +43,7 @@ from fdrsvm.federated import (
     make_client,
     run_rounds,
 )
-from fdrsvm.federated.algorithms import Algorithm
-from fdrsvm.maths.arrays import Array, check_choice, check_count
-from fdrsvm.maths.norms import Norm
+from fdrsvm.federated.methods import Algorithm
 from fdrsvm_paper.clients import N_ROUNDS
 from fdrsvm_paper.samples import split_uci
 from fdrsvm_paper.study import Rows, Task

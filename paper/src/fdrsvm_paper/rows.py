@@ -14,8 +14,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from fdrsvm.core.files import append_whole, write_atomically
 from fdrsvm.errors import InvalidInputError
-from fdrsvm.files import append_whole, write_atomically
 
 Row = dict[str, str]
 

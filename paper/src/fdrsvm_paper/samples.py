@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from fdrsvm.core.arrays import Array
 from fdrsvm.datasets import PumpData, partition
-from fdrsvm.maths.arrays import Array
 from fdrsvm_paper.clients import Clients, stack
 
 N_CLIENTS = 4

@@ -31,11 +31,11 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
+from fdrsvm.core.arrays import Array, check_count
 from fdrsvm.datasets import ScalabilityData, make_scalability
 from fdrsvm.errors import InvalidInputError
 from fdrsvm.federated import ADMM, ADMMSC, Bundle, ClientProblem, Subgradient, make_client
-from fdrsvm.federated.algorithms import Algorithm
-from fdrsvm.maths.arrays import Array, check_count
+from fdrsvm.federated.methods import Algorithm
 from fdrsvm_paper.clients import N_ROUNDS
 from fdrsvm_paper.protocols import Protocol, protocol
 from fdrsvm_paper.rounds_study import TimedRun, timed_run

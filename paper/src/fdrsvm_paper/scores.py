@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from fdrsvm.maths.arrays import Array
+from fdrsvm.core.arrays import Array
 
 
 class Scores(NamedTuple):

@@ -15,7 +15,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from fdrsvm.maths.arrays import Array
+from fdrsvm.core.arrays import Array
 from fdrsvm_paper import trajectories
 from fdrsvm_paper.clients import N_ROUNDS, Clients
 from fdrsvm_paper.industrial_study import (

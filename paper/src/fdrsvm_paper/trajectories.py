@@ -13,12 +13,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from fdrsvm.ambiguity.worst_case import RiskOracle, WorstCase
+from fdrsvm.core.arrays import Array
 from fdrsvm.errors import ConvergenceWarning
 from fdrsvm.federated import Bundle, InProcess, make_client, run_rounds
-from fdrsvm.federated.algorithms.subgradient import StepDecay
-from fdrsvm.maths.arrays import Array
+from fdrsvm.federated.methods.subgradient import StepDecay
 from fdrsvm.native import steps
+from fdrsvm.risk.worst_case import RiskOracle, WorstCase
 from fdrsvm.solvers import prepare_client, solve_central
 from fdrsvm.solvers.solution import WarmStart
 from fdrsvm_paper.clients import N_ROUNDS, Clients

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from fdrsvm.maths.arrays import Array
+from fdrsvm.core.arrays import Array
 from fdrsvm_paper.methods import Method, Parameters
 from fdrsvm_paper.samples import Fold, Sample
 from fdrsvm_paper.scores import score

@@ -16,8 +16,8 @@ from statistics import fmean
 import numpy as np
 from scipy import stats
 
+from fdrsvm.core.arrays import Array
 from fdrsvm.errors import InvalidInputError
-from fdrsvm.maths.arrays import Array
 from fdrsvm_paper.paper_values import (
     BASELINES,
     DATA_TITLES,

@@ -13,10 +13,10 @@ from fdrsvm.cli.console import progress, say, say_lines
 from fdrsvm.errors import InvalidInputError, UnsupportedError
 
 if TYPE_CHECKING:
+    from fdrsvm.core.arrays import Array
+    from fdrsvm.data.rows import Rows
     from fdrsvm.federated.rounds import Result
-    from fdrsvm.leakage.audit import LeakAudit
-    from fdrsvm.maths.arrays import Array
-    from fdrsvm.workflow.rows import Rows
+    from fdrsvm.privacy.leak_audit import LeakAudit
 
 _BALL = ("epsilon", "kappa", "norm", "support", "loss", "fit_intercept")
 _IN_UNIT_BOX = ("minmax", "limits")
@@ -82,9 +82,9 @@ def audit_leak(
     give together, "other half" is for an attacker who has half of the rows already: how many others
     there are, and how many of them it recovers ("its recovered", "its share").
     """
-    from fdrsvm.leakage.command import audit_folder, run_and_audit
-    from fdrsvm.workflow.rows import read_rows
-    from fdrsvm.workflow.scaling import learn_scaling
+    from fdrsvm.data.rows import read_rows
+    from fdrsvm.model.unscaling import learn_scaling
+    from fdrsvm.privacy.leak_trial import audit_folder, run_and_audit
 
     if recording is not None:
         _refuse_training(context)
@@ -156,8 +156,8 @@ def _outcome(result: Result, blur: int, resolution: float) -> str:
 
 def _task(given: Mapping[str, Any], rows: Rows) -> tuple[Any, Any, dict[str, Any]]:
     """Method, client weights and ball, as FDRSVC reads them."""
-    from fdrsvm.workflow.configuration import FitSettings
-    from fdrsvm.workflow.training import make_estimator
+    from fdrsvm.estimators.configuration import FitSettings
+    from fdrsvm.estimators.training import make_estimator
 
     FitSettings(params=given).check()
     estimator = make_estimator("FDRSVC", given, rows.labels)
@@ -185,7 +185,7 @@ def _parts(rows: Rows, X: Any) -> dict[str, tuple[Array, Array]]:
 
 
 def _show(audit: LeakAudit, half_known: LeakAudit | None = None) -> None:
-    from fdrsvm.leakage.command import leak_table
+    from fdrsvm.privacy.leak_trial import leak_table
 
     say_lines(leak_table(audit, half_known))
 

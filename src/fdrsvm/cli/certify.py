@@ -12,10 +12,10 @@ from fdrsvm.cli.commands import PATH, Command, data_options, data_settings
 from fdrsvm.cli.console import number, say, say_json, say_words, show_table
 
 if TYPE_CHECKING:
-    from fdrsvm.estimators.linear_model import LinearModel
-    from fdrsvm.workflow.ball import Overrides
-    from fdrsvm.workflow.certifying import Flips, Recomputed
-    from fdrsvm.workflow.rows import Rows
+    from fdrsvm.data.rows import Rows
+    from fdrsvm.inspection.certifying import Flips, Recomputed
+    from fdrsvm.model.linear_model import LinearModel
+    from fdrsvm.model.trained_ball import Overrides
 
 
 @click.command(
@@ -59,11 +59,11 @@ def certify(
     client's worst-case risk, exactly, and how far rows must move for decisions to turn. On the rows
     of training the risks are those of the file.
     """
-    from fdrsvm.estimators.model_file import load_model
-    from fdrsvm.workflow.ball import Overrides
-    from fdrsvm.workflow.certifying import flips, in_words, recompute
-    from fdrsvm.workflow.rows import read_rows
-    from fdrsvm.workflow.verdict import ignores_features
+    from fdrsvm.data.rows import read_rows
+    from fdrsvm.inspection.certifying import flips, in_words, recompute
+    from fdrsvm.inspection.verdict import ignores_features
+    from fdrsvm.model.model_file import load_model
+    from fdrsvm.model.trained_ball import Overrides
 
     if (c1 is None) != (c2 is None):
         raise click.UsageError("--c1 and --c2 go together.")
@@ -92,7 +92,7 @@ def certify(
 def _confidence(
     model: LinearModel, rows: Rows | None, c1: float | None, c2: float | None, tail: float
 ) -> str:
-    from fdrsvm.workflow.certifying import confidence, grouped, training_counts
+    from fdrsvm.inspection.certifying import confidence, grouped, training_counts
 
     if c1 is None or c2 is None:
         return (
@@ -118,7 +118,7 @@ def _confidence(
 
 
 def _show_recomputed(again: Recomputed, given: Overrides) -> None:
-    from fdrsvm.workflow.ball import Overrides
+    from fdrsvm.model.trained_ball import Overrides
 
     say()
     say("Recomputed on the data given:")
@@ -157,7 +157,7 @@ def _show_recomputed(again: Recomputed, given: Overrides) -> None:
 
 
 def _show_flips(model: LinearModel, turns: Flips, *, is_flat: bool) -> None:
-    from fdrsvm.workflow.scaling import Scaling
+    from fdrsvm.model.unscaling import Scaling
 
     say()
     if is_flat:
@@ -176,8 +176,8 @@ def _content(
 ) -> dict[str, Any]:
     from dataclasses import asdict
 
-    from fdrsvm.estimators.plain_json import encode, plain
-    from fdrsvm.workflow.certifying import proved
+    from fdrsvm.core.plain_json import encode, plain
+    from fdrsvm.inspection.certifying import proved
 
     content: dict[str, Any] = {
         "model_sha256": model.fingerprint,

@@ -12,7 +12,7 @@ import click
 from fdrsvm.errors import FDRSVMError, InvalidInputError
 
 if TYPE_CHECKING:
-    from fdrsvm.workflow.rows import DataSettings
+    from fdrsvm.data.rows import DataSettings
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 
@@ -130,7 +130,7 @@ def data_settings(
     ignore: Iterable[str],
 ) -> DataSettings:
     """From what ``data_options`` got."""
-    from fdrsvm.workflow.rows import DataSettings
+    from fdrsvm.data.rows import DataSettings
 
     return DataSettings(
         paths=tuple(data),

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 
 import click
 
-from fdrsvm.texts import printable, printable_lines
+from fdrsvm.core.texts import printable, printable_lines
 
 if TYPE_CHECKING:
     from fdrsvm.federated.rounds import RoundRecord

@@ -38,7 +38,7 @@ def demo(output: Path, seed: int, data: Path | None) -> int:
     from fdrsvm.demo.four_plants import format_table, run_demo
 
     try:
-        from fdrsvm.demo.report import write_report
+        from fdrsvm.demo.demo_report import write_report
     except ModuleNotFoundError as error:
         raise missing_extra(error, "the demo", "experiments") from None
     output.mkdir(parents=True, exist_ok=True)  # an error now is better than one after training

@@ -13,7 +13,7 @@ from fdrsvm.cli.commands import PATH, Command, data_options, data_settings, faul
 from fdrsvm.cli.console import progress, say_json, share, show_table, warn
 
 if TYPE_CHECKING:
-    from fdrsvm.workflow.scores import Score
+    from fdrsvm.inspection.scores import Score
 
 
 @click.command(
@@ -53,11 +53,11 @@ def evaluate(
     mean) and balanced accuracy. Rows of training tell how well the model fits, other rows how good
     it is. A class that is (almost) never predicted is named on stderr, with a remedy.
     """
-    from fdrsvm.estimators.model_file import load_model
-    from fdrsvm.workflow.rows import read_rows
-    from fdrsvm.workflow.scores import compare as compare_models
-    from fdrsvm.workflow.scores import score
-    from fdrsvm.workflow.verdict import verdict
+    from fdrsvm.data.rows import read_rows
+    from fdrsvm.inspection.scores import compare as compare_models
+    from fdrsvm.inspection.scores import score
+    from fdrsvm.inspection.verdict import verdict
+    from fdrsvm.model.model_file import load_model
 
     loaded = load_model(model)
     settings = data_settings(data, named, client_column, label, ignore)

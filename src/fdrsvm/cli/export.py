@@ -12,7 +12,7 @@ from fdrsvm.cli.commands import PATH, Command
 from fdrsvm.cli.console import put_content, say, warn
 
 if TYPE_CHECKING:
-    from fdrsvm.estimators.linear_model import Label, LinearModel
+    from fdrsvm.model.linear_model import Label, LinearModel
 
 
 @click.command(
@@ -38,10 +38,10 @@ def export(kind: str, model: Path, output: Path | None, name: str, alarm_on: Seq
     Structured text is that of IEC 61131-3, for a PLC. The scaling is part of the weights: an export
     takes readings as they are. What was wrong with the model in training is said on stderr.
     """
-    from fdrsvm.estimators.export import to_json, to_onnx, to_structured_text
-    from fdrsvm.estimators.model_file import load_model
-    from fdrsvm.files import write_atomically
-    from fdrsvm.workflow.verdict import verdict
+    from fdrsvm.core.files import write_atomically
+    from fdrsvm.inspection.verdict import verdict
+    from fdrsvm.model.export import to_json, to_onnx, to_structured_text
+    from fdrsvm.model.model_file import load_model
 
     if kind == "onnx" and output is None:
         raise click.UsageError("onnx is binary: --output FILE is needed.")

@@ -53,7 +53,7 @@ def init(
     label: str,
 ) -> int:
     """Write certificates, keys, settings and a README per plant."""
-    from fdrsvm.federation.founding import init as found
+    from fdrsvm.deploy.founding import init as found
 
     named: dict[str, Path | None] = {}
     for text in plants:
@@ -71,7 +71,7 @@ def init(
 @click.option("--timeout", type=float, default=180.0, show_default=True, help="Seconds to wait.")
 def up(folder: Path, timeout: float) -> int:
     """Start server and plants on this machine."""
-    from fdrsvm.federation.trial import up as start
+    from fdrsvm.deploy.trial import up as start
 
     def bring_up() -> int:
         start(folder, timeout=timeout, tell=say)
@@ -87,7 +87,7 @@ def status(folder: Path) -> int:
 
     The exit code is 1 unless all of them run.
     """
-    from fdrsvm.federation.trial import status as look
+    from fdrsvm.deploy.trial import status as look
 
     found = look(folder)
     if not found:
@@ -104,7 +104,7 @@ def status(folder: Path) -> int:
 @click.argument("folder", type=PATH)
 def down(folder: Path) -> int:
     """End what `up` started, and nothing else."""
-    from fdrsvm.federation.trial import down as end
+    from fdrsvm.deploy.trial import down as end
 
     killed = end(folder)
     say(f"down; had to be killed: {', '.join(killed)}" if killed else "down")
@@ -158,7 +158,7 @@ def simulate(folder: Path, output: Path, settings: Sequence[str], timeout: float
     The folder is that of the CSV files; no `init` is needed. The exit code is 3 if the certified
     gap is above tol.
     """
-    from fdrsvm.federation.simulation import simulate as simulated
+    from fdrsvm.deploy.simulation import simulate as simulated
 
     def train() -> int:
         given = dict(map(setting, settings))
@@ -170,8 +170,8 @@ def simulate(folder: Path, output: Path, settings: Sequence[str], timeout: float
 def _run(
     folder: Path, output: Path, settings: Sequence[str], timeout: float | None, *, resume: bool
 ) -> int:
-    from fdrsvm.federation.layout import ServerFolder
-    from fdrsvm.federation.runs import run as train
+    from fdrsvm.deploy.layout import ServerFolder
+    from fdrsvm.deploy.runs import run as train
 
     server = ServerFolder.read(folder / "server" if (folder / "server").is_dir() else folder)
     given = dict(map(setting, settings))
@@ -185,7 +185,7 @@ def _run(
 
 def _until_signal(command: Callable[[], int]) -> int:
     """Its exit code; that of shells if a signal ends it, after all that it started has ended."""
-    from fdrsvm.federation.interruption import Interrupted, signals_raised
+    from fdrsvm.deploy.interruption import Interrupted, signals_raised
 
     try:
         with signals_raised():
@@ -218,10 +218,10 @@ def server(folder: Path, open_control: bool) -> int:
 
     FOLDER is the server's folder, from `federation init`.
     """
-    from fdrsvm.federation.layout import ServerFolder
+    from fdrsvm.deploy.layout import ServerFolder
 
     try:
-        from fdrsvm.flower_app.server_process import run_server
+        from fdrsvm.deploy.server_process import run_server
     except ModuleNotFoundError as error:
         raise _no_flower(error) from None
     run_server(ServerFolder.read(folder), open_control=open_control)
@@ -242,13 +242,13 @@ def client(folder: Path, poll: float) -> int:
 
     FOLDER is the plant's folder, from `federation init`.
     """
-    from fdrsvm.federation.engine import check_server, environment, supernode_arguments
-    from fdrsvm.federation.layout import ClientFolder
+    from fdrsvm.deploy.engine import check_server, environment, supernode_arguments
+    from fdrsvm.deploy.layout import ClientFolder
 
     plant = ClientFolder.read(folder)
     os.environ.update(environment(plant.flower_home))  # before NumPy and Flower read them
     try:
-        from fdrsvm.flower_app.warm_client import check_plant, run_warm
+        from fdrsvm.deploy.warm_client import check_plant, run_warm
     except ModuleNotFoundError as error:
         raise _no_flower(error) from None
     say(check_plant(plant))

@@ -20,8 +20,8 @@ from fdrsvm.cli.console import number, progress, say, show_table, warn
 from fdrsvm.errors import InvalidInputError
 
 if TYPE_CHECKING:
-    from fdrsvm.workflow.configuration import FitSettings
-    from fdrsvm.workflow.training import Training
+    from fdrsvm.estimators.configuration import FitSettings
+    from fdrsvm.estimators.training import Training
 
 _ABOVE_TOL = 3
 _DEGENERATE = 4
@@ -76,8 +76,8 @@ def fit(output: Path, **options: Any) -> int:
     Every column but the labels is a feature. The exit code is 3 if the certified gap is above tol,
     4 if the model (almost) never predicts a class or ignores all features.
     """
-    from fdrsvm.workflow.rows import read_rows
-    from fdrsvm.workflow.training import train, write_training
+    from fdrsvm.data.rows import read_rows
+    from fdrsvm.estimators.training import train, write_training
 
     settings = _settings(**options)
     settings.check()
@@ -117,7 +117,7 @@ def _settings(
     """The file's, and what was typed in its place."""
     from dataclasses import replace
 
-    from fdrsvm.workflow.configuration import FitSettings, read_configuration, read_value
+    from fdrsvm.estimators.configuration import FitSettings, read_configuration, read_value
 
     settings = FitSettings() if config is None else read_configuration(config)
     given = {
@@ -143,8 +143,8 @@ def _settings(
 
 
 def _show(training: Training) -> None:
-    from fdrsvm.workflow.certifying import proved
-    from fdrsvm.workflow.record import POSITIVE
+    from fdrsvm.inspection.certifying import proved
+    from fdrsvm.model.record import POSITIVE
 
     model, rows = training.model, training.rows
     classes = ", ".join(map(str, model.classes))
@@ -181,7 +181,7 @@ def _show(training: Training) -> None:
 
 
 def _show_clients(per_client: Mapping[str, Any], counts: Mapping[str, int], estimator: str) -> None:
-    from fdrsvm.estimators._parameters import from_plain
+    from fdrsvm.core.parameters import from_plain
 
     rows = []
     for name, risk in from_plain(dict(per_client)).items():

@@ -35,12 +35,12 @@ def predict(
     needed. A client or label that a spreadsheet would run as a formula has an apostrophe before it.
     What was wrong with the model in training is said on stderr.
     """
-    from fdrsvm.estimators.model_file import load_model
-    from fdrsvm.files import write_atomically
-    from fdrsvm.texts import csv_text
-    from fdrsvm.workflow.rows import read_rows
-    from fdrsvm.workflow.scores import check_fits
-    from fdrsvm.workflow.verdict import verdict
+    from fdrsvm.core.files import write_atomically
+    from fdrsvm.core.texts import csv_text
+    from fdrsvm.data.rows import read_rows
+    from fdrsvm.inspection.scores import check_fits
+    from fdrsvm.inspection.verdict import verdict
+    from fdrsvm.model.model_file import load_model
 
     loaded = load_model(model)
     settings = data_settings(data, named, client_column, label, ignore)

@@ -49,11 +49,11 @@ def report(
     Training with its certified gap, risk per client, which features matter; with data also the
     worst case, and what would turn the decision on a chosen row.
     """
-    from fdrsvm.estimators.model_file import load_model
-    from fdrsvm.files import write_atomically
-    from fdrsvm.reporting import model_page
-    from fdrsvm.workflow.rows import read_rows
-    from fdrsvm.workflow.verdict import verdict
+    from fdrsvm.core.files import write_atomically
+    from fdrsvm.data.rows import read_rows
+    from fdrsvm.inspection.page import model_page
+    from fdrsvm.inspection.verdict import verdict
+    from fdrsvm.model.model_file import load_model
 
     loaded = load_model(model)
     rows = None

@@ -10,9 +10,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from fdrsvm.core.arrays import Array
+from fdrsvm.core.texts import as_meant, csv_text
 from fdrsvm.datasets._errors import DataError
-from fdrsvm.maths.arrays import Array
-from fdrsvm.texts import as_meant, csv_text
 
 MISSING = frozenset({"", "?"})  # UCI writes either
 

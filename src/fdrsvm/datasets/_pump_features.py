@@ -25,8 +25,8 @@ from typing import Any
 
 import numpy as np
 
+from fdrsvm.core.arrays import Array, check_matrix, check_positive
 from fdrsvm.errors import InvalidInputError
-from fdrsvm.maths.arrays import Array, check_matrix, check_positive
 from fdrsvm.native import pump as kernel
 
 FEATURE_NAMES = (

@@ -13,8 +13,8 @@ from typing import Any
 
 import numpy as np
 
+from fdrsvm.core.arrays import Array, check_non_negative, check_positive
 from fdrsvm.errors import InvalidInputError
-from fdrsvm.maths.arrays import Array, check_non_negative, check_positive
 from fdrsvm.native import pump as kernel
 
 STEP = 2e-5

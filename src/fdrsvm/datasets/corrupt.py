@@ -11,15 +11,15 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-from fdrsvm.datasets._random import RandomState, as_generator
-from fdrsvm.errors import InvalidInputError
-from fdrsvm.maths.arrays import (
+from fdrsvm.core.arrays import (
     Array,
     check_choice,
     check_labels,
     check_matrix,
     check_non_negative,
 )
+from fdrsvm.datasets._random import RandomState, as_generator
+from fdrsvm.errors import InvalidInputError
 
 __all__ = ["add_noise", "drop_sensors", "flip_labels"]
 

@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from fdrsvm.core.arrays import Array, check_positive
 from fdrsvm.datasets._random import RandomState, as_generator
 from fdrsvm.errors import InvalidInputError
-from fdrsvm.maths.arrays import Array, check_positive
 from fdrsvm.native import steps
 
 __all__ = ["by_group", "by_shares", "dirichlet", "stratified"]

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from fdrsvm.core.arrays import Array, check_choice, check_non_negative
 from fdrsvm.datasets._pump_features import FEATURE_NAMES, power_spectrum, pump_features
 from fdrsvm.datasets._pump_model import (
     SAMPLE_RATE,
@@ -25,7 +26,6 @@ from fdrsvm.datasets._pump_model import (
 from fdrsvm.datasets._random import RandomState, spawn
 from fdrsvm.datasets.corrupt import flip_labels
 from fdrsvm.errors import InvalidInputError
-from fdrsvm.maths.arrays import Array, check_choice, check_non_negative
 
 __all__ = [
     "FEATURE_NAMES",

@@ -9,10 +9,10 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.datasets import make_classification
 
+from fdrsvm.core.arrays import Array, check_positive
 from fdrsvm.datasets import partition
 from fdrsvm.datasets._random import RandomState, spawn
 from fdrsvm.errors import InvalidInputError
-from fdrsvm.maths.arrays import Array, check_positive
 
 __all__ = ["ScalabilityData", "make_scalability"]
 

@@ -18,12 +18,12 @@ import numpy as np
 from sklearn.datasets import load_breast_cancer
 from sklearn.utils import Bunch
 
+from fdrsvm.core.arrays import Array, check_choice
 from fdrsvm.datasets import fetch
 from fdrsvm.datasets._csv import Rows, read_numbers, read_rows, write_csv
 from fdrsvm.datasets._errors import DataError, DataWarning, FetchError
 from fdrsvm.datasets._uci_sets import SETS, UciSet
 from fdrsvm.errors import InvalidInputError
-from fdrsvm.maths.arrays import Array, check_choice
 
 __all__ = ["UCI_NAMES", "load_uci"]
 

@@ -17,12 +17,12 @@ from typing import Any
 
 import numpy as np
 
-from fdrsvm.ambiguity.worst_case import RiskOracle
+from fdrsvm.core.arrays import Array
+from fdrsvm.core.norms import Norm
 from fdrsvm.datasets.pump import make_pump
 from fdrsvm.estimators import DRSVC
 from fdrsvm.federated import Bundle, FedAvg, InProcess, Result, make_client, run_rounds
-from fdrsvm.maths.arrays import Array
-from fdrsvm.maths.norms import Norm
+from fdrsvm.risk.worst_case import RiskOracle
 
 TOL = 1e-4  # certified relative gap
 SENSOR_NOISE = 0.1  # standard deviation, in units of a feature's range

@@ -7,12 +7,12 @@ from pathlib import Path
 
 import numpy as np
 
+from fdrsvm.core.arrays import Array
+from fdrsvm.core.files import write_atomically
+from fdrsvm.core.texts import csv_text
+from fdrsvm.data.contract import Feature, FeatureContract
 from fdrsvm.datasets.pump import PumpData, make_pump
 from fdrsvm.errors import InvalidInputError
-from fdrsvm.estimators.contract import Feature, FeatureContract
-from fdrsvm.files import write_atomically
-from fdrsvm.maths.arrays import Array
-from fdrsvm.texts import csv_text
 
 LABELS = ("healthy", "leak")
 

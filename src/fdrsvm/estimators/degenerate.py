@@ -22,8 +22,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from fdrsvm.core.arrays import Array, Matrix
 from fdrsvm.errors import DegenerateModelWarning
-from fdrsvm.maths.arrays import Array, Matrix
 
 SELDOM = 0.01
 ENOUGH = 5

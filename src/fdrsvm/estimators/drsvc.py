@@ -7,23 +7,22 @@ from typing import Any, Self
 
 import numpy as np
 
-from fdrsvm.ambiguity.ball import Support
-from fdrsvm.errors import ConvergenceWarning, UnsupportedError
-from fdrsvm.estimators._base import Certified, LinearClassifier, check_flag
-from fdrsvm.estimators._rounds import certified, standings, train
-from fdrsvm.estimators._scale import scale_advice
-from fdrsvm.estimators._training_data import (
+from fdrsvm.core.arrays import Array, check_count, check_positive
+from fdrsvm.core.losses import Hinge, MarginLoss
+from fdrsvm.core.norms import Norm, dual_norm
+from fdrsvm.data.training_data import (
     TrainingData,
-    make_problems,
     radii,
     read_training_data,
 )
+from fdrsvm.errors import ConvergenceWarning, UnsupportedError
+from fdrsvm.estimators.base import Certified, LinearClassifier, certified, check_flag
 from fdrsvm.estimators.degenerate import flip_share
-from fdrsvm.federated.algorithms import Bundle
+from fdrsvm.estimators.scale_advice import scale_advice
+from fdrsvm.federated.methods import Bundle
 from fdrsvm.federated.rounds import Stop
-from fdrsvm.maths.arrays import Array, check_count, check_positive
-from fdrsvm.maths.losses import Hinge, MarginLoss
-from fdrsvm.maths.norms import Norm, dual_norm
+from fdrsvm.federated.train import make_problems, standings, train
+from fdrsvm.risk.ball import Support
 from fdrsvm.solvers import PreparedClient, Solution, Status, prepare_client
 
 __all__ = ["DRSVC"]

@@ -7,27 +7,26 @@ from typing import Any, ClassVar, Self
 import numpy as np
 import numpy.typing as npt
 
-from fdrsvm.ambiguity.ball import Support
-from fdrsvm.ambiguity.worst_case import WORST_CASES, WorstCase
-from fdrsvm.errors import UnsupportedError
-from fdrsvm.estimators._base import LinearClassifier, check_flag
-from fdrsvm.estimators._rounds import certified, standings, train
-from fdrsvm.estimators._scale import scale_advice
-from fdrsvm.estimators._training_data import (
+from fdrsvm.core.arrays import check_choice, check_non_negative, check_positive
+from fdrsvm.core.losses import Hinge, MarginLoss
+from fdrsvm.core.norms import Norm
+from fdrsvm.data.training_data import (
     TrainingData,
     client_shares,
-    make_problems,
     per_client,
     radii,
     read_training_data,
 )
+from fdrsvm.errors import UnsupportedError
+from fdrsvm.estimators.base import LinearClassifier, certified, check_flag
 from fdrsvm.estimators.degenerate import flip_share
-from fdrsvm.federated.algorithms import ADMM, ADMMSC, Bundle, Subgradient
-from fdrsvm.federated.algorithms.subgradient import StepDecay
+from fdrsvm.estimators.scale_advice import scale_advice
+from fdrsvm.federated.methods import ADMM, ADMMSC, Bundle, Subgradient
+from fdrsvm.federated.methods.subgradient import StepDecay
 from fdrsvm.federated.rounds import Result
-from fdrsvm.maths.arrays import check_choice, check_non_negative, check_positive
-from fdrsvm.maths.losses import Hinge, MarginLoss
-from fdrsvm.maths.norms import Norm
+from fdrsvm.federated.train import make_problems, standings, train
+from fdrsvm.risk.ball import Support
+from fdrsvm.risk.worst_case import WORST_CASES, WorstCase
 
 __all__ = ["FDRSVC"]
 

@@ -12,14 +12,22 @@ from sklearn.exceptions import FitFailedWarning, NotFittedError
 from sklearn.utils import check_random_state, column_or_1d
 from sklearn.utils.validation import check_is_fitted
 
-from fdrsvm.ambiguity.ball import Support
-from fdrsvm.ambiguity.worst_case import WorstCase
+from fdrsvm.core.arrays import Array, check_count
+from fdrsvm.core.files import PathLike
+from fdrsvm.core.losses import MarginLoss
+from fdrsvm.core.norms import Norm
+from fdrsvm.data.training_data import (
+    TrainingData,
+    check_label_values,
+    read_training_data,
+)
 from fdrsvm.errors import ConvergenceWarning, InvalidInputError, UnsupportedError
-from fdrsvm.estimators._base import LinearClassifier, check_flag
-from fdrsvm.estimators._counts import Scoring, check_scoring, positive_class
-from fdrsvm.estimators._folds import Split, split_rows
-from fdrsvm.estimators._results import tabulate
-from fdrsvm.estimators._search import (
+from fdrsvm.estimators.base import LinearClassifier, check_flag
+from fdrsvm.estimators.counts import Scoring, check_scoring, positive_class
+from fdrsvm.estimators.degenerate import Evidence, Setting, judge
+from fdrsvm.estimators.fdrsvc import FDRSVC
+from fdrsvm.estimators.folds import Split, split_rows
+from fdrsvm.estimators.search import (
     Outcome,
     Trial,
     check_trial,
@@ -27,19 +35,11 @@ from fdrsvm.estimators._search import (
     make_trials,
     run_trial,
 )
-from fdrsvm.estimators._training_data import (
-    TrainingData,
-    check_label_values,
-    read_training_data,
-)
-from fdrsvm.estimators.degenerate import Evidence, Setting, judge
-from fdrsvm.estimators.fdrsvc import FDRSVC
-from fdrsvm.estimators.linear_model import LinearModel
-from fdrsvm.federated.algorithms.subgradient import StepDecay
-from fdrsvm.files import PathLike
-from fdrsvm.maths.arrays import Array, check_count
-from fdrsvm.maths.losses import MarginLoss
-from fdrsvm.maths.norms import Norm
+from fdrsvm.estimators.search_results import tabulate
+from fdrsvm.federated.methods.subgradient import StepDecay
+from fdrsvm.model.linear_model import LinearModel
+from fdrsvm.risk.ball import Support
+from fdrsvm.risk.worst_case import WorstCase
 
 __all__ = ["FDRSVCCV"]
 

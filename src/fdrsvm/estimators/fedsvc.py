@@ -9,26 +9,25 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.utils import check_random_state
 
-from fdrsvm.errors import ConvergenceWarning
-from fdrsvm.estimators._base import LinearClassifier, check_flag
-from fdrsvm.estimators._rounds import certified, standings, train
-from fdrsvm.estimators._scale import mean_hinge, scale_advice
-from fdrsvm.estimators._training_data import (
-    TrainingData,
-    client_shares,
-    make_problems,
-    radii,
-    read_training_data,
-)
-from fdrsvm.federated.algorithms import FedAvg, FedDRO, FedProx, FedSGD
-from fdrsvm.federated.rounds import Result
-from fdrsvm.maths.arrays import (
+from fdrsvm.core.arrays import (
     Array,
     check_choice,
     check_count,
     check_non_negative,
     check_positive,
 )
+from fdrsvm.data.training_data import (
+    TrainingData,
+    client_shares,
+    radii,
+    read_training_data,
+)
+from fdrsvm.errors import ConvergenceWarning
+from fdrsvm.estimators.base import LinearClassifier, certified, check_flag
+from fdrsvm.estimators.scale_advice import mean_hinge, scale_advice
+from fdrsvm.federated.methods import FedAvg, FedDRO, FedProx, FedSGD
+from fdrsvm.federated.rounds import Result
+from fdrsvm.federated.train import make_problems, standings, train
 
 __all__ = ["FedSVC"]
 

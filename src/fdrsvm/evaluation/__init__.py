@@ -1,41 +1,4 @@
-"""Evaluation: explanations of single decisions, robustness of a model, and displays of both.
+"""The documented path of 0.1 to what is now :mod:`fdrsvm.inspection`."""
 
-Everything takes a fitted linear classifier, ours or another, and trains nothing.
-"""
-
-from __future__ import annotations
-
-from fdrsvm.evaluation.displays import (
-    ClientRiskDisplay,
-    ConvergenceDisplay,
-    FeatureWeightDisplay,
-    RobustnessDisplay,
-)
-from fdrsvm.evaluation.explain import (
-    Change,
-    Effect,
-    FeatureEffects,
-    FlippingPerturbation,
-    WorstCaseAtom,
-    feature_effects,
-    flipping_perturbation,
-    worst_case_atoms,
-)
-from fdrsvm.evaluation.robustness import RiskCurve, risk_curve
-
-__all__ = [
-    "Change",
-    "ClientRiskDisplay",
-    "ConvergenceDisplay",
-    "Effect",
-    "FeatureEffects",
-    "FeatureWeightDisplay",
-    "FlippingPerturbation",
-    "RiskCurve",
-    "RobustnessDisplay",
-    "WorstCaseAtom",
-    "feature_effects",
-    "flipping_perturbation",
-    "risk_curve",
-    "worst_case_atoms",
-]
+from fdrsvm.inspection import *  # noqa: F403
+from fdrsvm.inspection import __all__ as __all__

@@ -1,7 +1,10 @@
 """Training across clients that keep their data: messages, one loop, and one file a method."""
 
 from fdrsvm.errors import ClientError, QuorumError
-from fdrsvm.federated.algorithms import (
+from fdrsvm.federated.checkpoint import CheckpointFolder
+from fdrsvm.federated.in_process import InProcess
+from fdrsvm.federated.limits import Limits
+from fdrsvm.federated.methods import (
     ADMM,
     ADMMSC,
     Bundle,
@@ -11,11 +14,8 @@ from fdrsvm.federated.algorithms import (
     FedSGD,
     Subgradient,
 )
-from fdrsvm.federated.checkpoint import CheckpointFolder
-from fdrsvm.federated.limits import Limits
 from fdrsvm.federated.problem import ClientProblem, make_client
 from fdrsvm.federated.rounds import Result, RoundRecord, Stop, run_rounds
-from fdrsvm.federated.transports.in_process import InProcess
 
 __all__ = [
     "ADMM",

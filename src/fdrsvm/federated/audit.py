@@ -28,12 +28,12 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from fdrsvm.core.arrays import Array
+from fdrsvm.core.files import PathLike, append_whole, read_capped
 from fdrsvm.errors import ClientError, InvalidInputError, QuorumError
-from fdrsvm.federated.algorithms.base import Algorithm, describe
 from fdrsvm.federated.messages import Broadcast, ClientProfile, Update, encode
+from fdrsvm.federated.methods.method import Algorithm, describe
 from fdrsvm.federated.rounds import Failure, Result, RoundRecord, Snapshot, Transport, run_rounds
-from fdrsvm.files import PathLike, append_whole, read_capped
-from fdrsvm.maths.arrays import Array
 
 _MAX_BYTES = 1 << 30
 

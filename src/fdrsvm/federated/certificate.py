@@ -18,10 +18,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
+from fdrsvm.core.arrays import Array
+from fdrsvm.core.norms import dual_norm, norm_of, norm_rows
+from fdrsvm.core.products import dot, weighted_sum
 from fdrsvm.federated.federation import Federation, Replies
-from fdrsvm.maths.arrays import Array
-from fdrsvm.maths.norms import dual_norm, norm_of, norm_rows
-from fdrsvm.maths.sums import dot, weighted_sum
 from fdrsvm.solvers.cut_model import CutModel
 from fdrsvm.solvers.master import minimise_model
 from fdrsvm.solvers.model_bound import mixture_bound, model_bound, slope_by_client

@@ -12,10 +12,13 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from fdrsvm.codec import Packed, pack, unpack
+from fdrsvm.core.arrays import check_count
+from fdrsvm.core.codec import Packed, pack, unpack
+from fdrsvm.core.files import PathLike, read_capped, write_atomically
 from fdrsvm.errors import CorruptDataError
-from fdrsvm.federated.algorithms import from_description
 from fdrsvm.federated.client import Memory
+from fdrsvm.federated.in_process import InProcess
+from fdrsvm.federated.methods import from_description
 from fdrsvm.federated.rounds import Snapshot
 from fdrsvm.federated.stored_state import (
     Stored,
@@ -27,9 +30,6 @@ from fdrsvm.federated.stored_state import (
     state_from_arrays,
     state_to_arrays,
 )
-from fdrsvm.federated.transports.in_process import InProcess
-from fdrsvm.files import PathLike, read_capped, write_atomically
-from fdrsvm.maths.arrays import check_count
 
 _KIND, _VERSION = "checkpoint", 2
 _MAX_BYTES = 1 << 32

@@ -6,12 +6,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from fdrsvm.federated.algorithms import from_description
 from fdrsvm.federated.joining import TellableError
 from fdrsvm.federated.messages import Broadcast, Update, Values
+from fdrsvm.federated.methods import from_description
 from fdrsvm.federated.problem import ClientProblem
 from fdrsvm.federated.resolution import coarsened
-from fdrsvm.federated.secure.step import SecureStep
+from fdrsvm.federated.secure.secure_step import SecureStep
 
 # A server that lost its last checkpoints may ask for rounds again, this many.
 _DEPTH = 3
@@ -48,7 +48,7 @@ def answer(
         )
     algorithm = from_description(broadcast.algorithm)
     if isinstance(algorithm, SecureStep):
-        from fdrsvm.federated.secure.client import respond  # needs an extra, and this module
+        from fdrsvm.federated.secure.secure_client import respond  # needs an extra, and this module
 
         return respond(problem, memory, broadcast, algorithm, has_answered=has_answered)
     known, past = _before(memory, broadcast)

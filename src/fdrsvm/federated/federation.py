@@ -13,11 +13,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from fdrsvm.core.arrays import Array, check_choice, check_non_negative, check_vector
+from fdrsvm.core.norms import NORM_CODES, Norm
+from fdrsvm.core.products import dot
 from fdrsvm.errors import InvalidInputError
 from fdrsvm.federated.messages import ClientProfile, Update, Values
-from fdrsvm.maths.arrays import Array, check_choice, check_non_negative, check_vector
-from fdrsvm.maths.norms import NORM_CODES, Norm
-from fdrsvm.maths.sums import dot
 from fdrsvm.native import screening
 
 # Beside risks of about 1 float64 keeps nothing of the others if one client's is 1e16.

@@ -17,7 +17,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
 from typing import Any, Literal, TypeAlias
 
-from fdrsvm.codec import pack, unpack
+from fdrsvm.core.codec import pack, unpack
 from fdrsvm.errors import CorruptDataError, InvalidInputError
 from fdrsvm.federated.messages import (
     LARGEST_COUNT,

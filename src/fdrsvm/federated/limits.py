@@ -16,10 +16,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-from fdrsvm.ambiguity.worst_case import WORST_CASES, WorstCase
-from fdrsvm.errors import InvalidInputError
-from fdrsvm.federated.messages import ClientProfile
-from fdrsvm.maths.arrays import (
+from fdrsvm.core.arrays import (
     Array,
     Matrix,
     check_choice,
@@ -27,9 +24,12 @@ from fdrsvm.maths.arrays import (
     check_non_negative,
     check_vector,
 )
-from fdrsvm.maths.losses import LOSSES, Hinge, MarginLoss, is_known
-from fdrsvm.maths.norms import dual_norm
-from fdrsvm.maths.sums import dot
+from fdrsvm.core.losses import LOSSES, Hinge, MarginLoss, is_known
+from fdrsvm.core.norms import dual_norm
+from fdrsvm.core.products import dot
+from fdrsvm.errors import InvalidInputError
+from fdrsvm.federated.messages import ClientProfile
+from fdrsvm.risk.worst_case import WORST_CASES, WorstCase
 
 _ROUNDING = 1e-9  # a row that sits on a limit may pass it by its last digits
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from fdrsvm.core.arrays import Array
 from fdrsvm.federated.messages import Values
-from fdrsvm.maths.arrays import Array
 from fdrsvm.solvers import WarmStart
 
 

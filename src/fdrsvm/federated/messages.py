@@ -15,10 +15,10 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from fdrsvm.codec import pack, unpack
+from fdrsvm.core.arrays import Array
+from fdrsvm.core.codec import pack, unpack
+from fdrsvm.core.norms import NORMS
 from fdrsvm.errors import CorruptDataError
-from fdrsvm.maths.arrays import Array
-from fdrsvm.maths.norms import NORMS
 
 VERSION = 1
 MAX_BYTES = 1 << 30

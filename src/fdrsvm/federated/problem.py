@@ -13,16 +13,16 @@ from typing import Any
 
 import numpy as np
 
-from fdrsvm.ambiguity.ball import Support
-from fdrsvm.ambiguity.blurred_cuts import blurred_cut
-from fdrsvm.ambiguity.cuts import Cut
-from fdrsvm.ambiguity.radius import practical_radius
-from fdrsvm.ambiguity.worst_case import RiskOracle, WorstCase
+from fdrsvm.core.arrays import Array, check_count, check_matrix, check_non_negative
+from fdrsvm.core.losses import Hinge, MarginLoss
+from fdrsvm.core.norms import Norm
 from fdrsvm.errors import InvalidInputError, UnsupportedError
 from fdrsvm.federated.messages import ClientProfile
-from fdrsvm.maths.arrays import Array, check_count, check_matrix, check_non_negative
-from fdrsvm.maths.losses import Hinge, MarginLoss
-from fdrsvm.maths.norms import Norm
+from fdrsvm.risk.ball import Support
+from fdrsvm.risk.blurred_cuts import blurred_cut
+from fdrsvm.risk.cuts import Cut
+from fdrsvm.risk.radius import practical_radius
+from fdrsvm.risk.worst_case import RiskOracle, WorstCase
 from fdrsvm.solvers import PreparedClient, prepare_client
 
 

@@ -11,8 +11,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from fdrsvm.core.arrays import Array
 from fdrsvm.federated.messages import Values
-from fdrsvm.maths.arrays import Array
 
 # Beyond so many steps a float64 has no room for the fraction of a step: it is on the grid as it is.
 _MOST_STEPS = 2.0**52

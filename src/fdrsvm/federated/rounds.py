@@ -17,6 +17,7 @@ from typing import Any, Literal, Protocol
 
 import numpy as np
 
+from fdrsvm.core.arrays import Array, check_choice, check_count, check_non_negative, check_positive
 from fdrsvm.errors import (
     ClientError,
     ConvergenceWarning,
@@ -25,8 +26,6 @@ from fdrsvm.errors import (
     NumericalError,
     QuorumError,
 )
-from fdrsvm.federated.algorithms.base import Algorithm, describe
-from fdrsvm.federated.algorithms.one_vs_rest import evaluation_request
 from fdrsvm.federated.certificate import Standing
 from fdrsvm.federated.federation import Federation, Replies, check_radii
 from fdrsvm.federated.limits import Limits
@@ -38,7 +37,9 @@ from fdrsvm.federated.messages import (
     Values,
     encoded_size,
 )
-from fdrsvm.federated.screening import (
+from fdrsvm.federated.methods.method import Algorithm, describe
+from fdrsvm.federated.methods.one_vs_rest import evaluation_request
+from fdrsvm.federated.screen import (
     CONTRADICTION,
     ERROR,
     MISSING,
@@ -50,7 +51,6 @@ from fdrsvm.federated.screening import (
     form_of,
     judge_proof,
 )
-from fdrsvm.maths.arrays import Array, check_choice, check_count, check_non_negative, check_positive
 
 OnFault = Literal["stop", "drop"]
 

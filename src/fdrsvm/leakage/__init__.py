@@ -1,14 +1,4 @@
-"""What a curious server could learn from a run: its messages recorded, and attacked."""
+"""The documented path of 0.1 to what is now in :mod:`fdrsvm.privacy`."""
 
-from fdrsvm.leakage.audit import ClientLeak, LeakAudit, audit_leak, audit_sums
-from fdrsvm.leakage.recording import Recorded, Recording, read_recording
-
-__all__ = [
-    "ClientLeak",
-    "LeakAudit",
-    "Recorded",
-    "Recording",
-    "audit_leak",
-    "audit_sums",
-    "read_recording",
-]
+from fdrsvm.privacy import *  # noqa: F403
+from fdrsvm.privacy import __all__ as __all__

@@ -1,6 +1,6 @@
 from typing import Any
 
-from fdrsvm.maths.arrays import Array
+from fdrsvm.core.arrays import Array
 
 class ClientProblem:
     @staticmethod

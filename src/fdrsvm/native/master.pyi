@@ -1,7 +1,7 @@
 import numpy as np
 import numpy.typing as npt
 
-from fdrsvm.maths.arrays import Array
+from fdrsvm.core.arrays import Array
 
 class Cuts:
     def __init__(

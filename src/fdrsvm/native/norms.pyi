@@ -1,3 +1,3 @@
-from fdrsvm.maths.arrays import Array
+from fdrsvm.core.arrays import Array
 
 def dual_norm(w: Array, norm: int) -> float: ...

@@ -1,4 +1,4 @@
-from fdrsvm.maths.arrays import Array
+from fdrsvm.core.arrays import Array
 
 # Columns of a record.
 FLOW: int

@@ -3,7 +3,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from fdrsvm.maths.arrays import Array
+from fdrsvm.core.arrays import Array
 
 Indices = npt.NDArray[np.int64]
 

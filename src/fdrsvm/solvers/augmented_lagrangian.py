@@ -7,7 +7,7 @@ Retry    from a cold start, should a warm one lead nowhere; then from a conic so
 
 from __future__ import annotations
 
-from fdrsvm.maths.arrays import Array
+from fdrsvm.core.arrays import Array
 from fdrsvm.native import client as kernels
 from fdrsvm.solvers.certificates import certificate_of, certify
 from fdrsvm.solvers.conic import conic_point, is_within_reach

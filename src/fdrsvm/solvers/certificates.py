@@ -14,9 +14,9 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from fdrsvm.ambiguity.cuts import Cut, intercept_slope
-from fdrsvm.maths.arrays import Array
+from fdrsvm.core.arrays import Array
 from fdrsvm.native import client as kernels
+from fdrsvm.risk.cuts import Cut, intercept_slope
 from fdrsvm.solvers.problem import LocalProblem
 
 

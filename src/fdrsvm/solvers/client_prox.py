@@ -7,15 +7,15 @@ from typing import Any
 
 import numpy as np
 
-from fdrsvm.errors import InvalidInputError
-from fdrsvm.maths.arrays import (
+from fdrsvm.core.arrays import (
     Array,
     check_finite,
     check_non_negative,
     check_positive,
     check_vector,
 )
-from fdrsvm.maths.norms import Norm
+from fdrsvm.core.norms import Norm
+from fdrsvm.errors import InvalidInputError
 from fdrsvm.solvers import augmented_lagrangian
 from fdrsvm.solvers.problem import LocalProblem, check_problem, with_penalties
 from fdrsvm.solvers.solution import Solution, WarmStart, warn_unless_solved

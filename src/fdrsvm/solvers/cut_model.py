@@ -16,8 +16,8 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
-from fdrsvm.maths.arrays import Array
-from fdrsvm.maths.norms import NORM_CODES, Norm
+from fdrsvm.core.arrays import Array
+from fdrsvm.core.norms import NORM_CODES, Norm
 from fdrsvm.native import master as kernels
 
 

@@ -21,7 +21,7 @@ from enum import Enum
 
 import numpy as np
 
-from fdrsvm.maths.arrays import Array
+from fdrsvm.core.arrays import Array
 from fdrsvm.native import master as kernels
 from fdrsvm.solvers.cut_model import CutModel, clean
 from fdrsvm.solvers.master_conic import conic_master

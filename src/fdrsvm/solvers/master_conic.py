@@ -12,8 +12,8 @@ import clarabel
 import numpy as np
 from scipy import sparse
 
-from fdrsvm.maths.arrays import Array
-from fdrsvm.maths.norms import L1, L2, LINF
+from fdrsvm.core.arrays import Array
+from fdrsvm.core.norms import L1, L2, LINF
 from fdrsvm.native import master as kernels
 
 _TOL = 1e-12

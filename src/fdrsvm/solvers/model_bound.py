@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from fdrsvm.maths.arrays import Array
+from fdrsvm.core.arrays import Array
 from fdrsvm.native import master as kernels
 from fdrsvm.solvers.cut_model import CutModel, clean
 

@@ -19,17 +19,17 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from fdrsvm.ambiguity.ball import WassersteinBall
-from fdrsvm.errors import NumericalError
-from fdrsvm.maths.arrays import (
+from fdrsvm.core.arrays import (
     Array,
     Matrix,
     check_labels,
     check_masses,
     check_matrix,
 )
-from fdrsvm.maths.norms import NORM_CODES
+from fdrsvm.core.norms import NORM_CODES
+from fdrsvm.errors import NumericalError
 from fdrsvm.native import client as kernels
+from fdrsvm.risk.ball import WassersteinBall
 
 _SMALLEST = 1e-200
 

@@ -19,9 +19,9 @@ import clarabel
 import numpy as np
 from scipy import sparse
 
-from fdrsvm.maths.arrays import Array
-from fdrsvm.maths.norms import L1, L2, LINF, Norm
-from fdrsvm.maths.sums import dot, times, weighted_sum
+from fdrsvm.core.arrays import Array
+from fdrsvm.core.norms import L1, L2, LINF, Norm
+from fdrsvm.core.products import dot, times, weighted_sum
 from fdrsvm.native import norms
 
 _TOL = 1e-9

@@ -6,9 +6,9 @@ import warnings
 from enum import Enum
 from typing import NamedTuple
 
-from fdrsvm.ambiguity.cuts import Cut
+from fdrsvm.core.arrays import Array
 from fdrsvm.errors import ConvergenceWarning
-from fdrsvm.maths.arrays import Array
+from fdrsvm.risk.cuts import Cut
 
 
 class Status(Enum):

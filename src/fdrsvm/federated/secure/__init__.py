@@ -1,1 +1,1 @@
-"""Secure aggregation: the server sees weighted sums over all clients, and no client's answer."""
+"""Secure sums: clients mask their answers, and the server learns nothing but weighted sums."""

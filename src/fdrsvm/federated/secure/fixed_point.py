@@ -13,7 +13,7 @@ from typing import TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from fdrsvm.maths.arrays import Array
+from fdrsvm.core.arrays import Array
 
 Fixed: TypeAlias = npt.NDArray[np.uint64]  # the last axis is (low word, high word)
 

@@ -1,0 +1,1 @@
+"""Mechanics that every other folder uses: checked arrays, norms, losses, safe files, one JSON."""

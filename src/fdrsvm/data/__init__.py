@@ -1,0 +1,1 @@
+"""From a table to the rows of a client: reading, the contract, scaling."""

@@ -1,0 +1,375 @@
+"""The rows of all clients from files: one file per client, or one with a column that names it.
+
+Unlike a plant's own reader, this one serves whoever holds the files, so errors may name columns.
+Rows are counted from 0 in each file, without the header line.
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, NamedTuple, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from fdrsvm.core.arrays import Array
+from fdrsvm.core.files import read_capped
+from fdrsvm.data.contract import FeatureContract
+from fdrsvm.data.tables import (
+    SUFFIXES,
+    Table,
+    ask_separator,
+    data_files,
+    read_labels,
+    read_numbers,
+    read_table,
+)
+from fdrsvm.errors import CorruptDataError, InvalidInputError
+
+Labels: TypeAlias = npt.NDArray[Any]
+
+_MAX_CONTRACT = 1 << 24
+_MOST_LISTED = 12
+
+
+class Source(NamedTuple):
+    """A data file; ``client`` is None if a column says whose rows they are."""
+
+    client: str | None
+    path: Path
+
+
+@dataclass(frozen=True)
+class DataSettings:
+    """Which files there are, and what their columns mean.
+
+    Attributes
+    ----------
+    paths : tuple of Path
+        Files or folders. A file is a client called after it, unless ``client_column`` is given.
+    named : mapping from str to Path
+        Files of clients whose names are given.
+    label : str
+        Column with the labels.
+    client_column : str or None
+        Column with the clients.
+    ignore : tuple of str
+        Columns that are neither, such as a time.
+    contract : Path or None
+        Data contract as JSON, checked before anything else.
+    clip : bool
+        Move values to the contract's limits rather than refuse them.
+    """
+
+    paths: tuple[Path, ...] = ()
+    named: Mapping[str, Path] = field(default_factory=dict)
+    label: str = "label"
+    client_column: str | None = None
+    ignore: tuple[str, ...] = ()
+    contract: Path | None = None
+    clip: bool = False
+
+
+@dataclass(frozen=True, eq=False)
+class Rows:
+    """All clients' rows, as recorded.
+
+    Attributes
+    ----------
+    X : ndarray of shape (n_rows, n_features)
+    y : ndarray of shape (n_rows,) or None
+        Labels: whole numbers or text.
+    clients : ndarray of shape (n_rows,)
+        Names.
+    feature_names : tuple of str
+    contract : FeatureContract or None
+        What the rows were checked against.
+    """
+
+    X: Array
+    y: Labels | None
+    clients: npt.NDArray[np.str_]
+    feature_names: tuple[str, ...]
+    contract: FeatureContract | None = None
+
+    @property
+    def client_names(self) -> list[str]:
+        """Sorted."""
+        return [str(name) for name in np.unique(self.clients)]
+
+    @property
+    def labels(self) -> Labels:
+        """``y`` of rows that were read with their labels."""
+        assert self.y is not None
+        return self.y
+
+    def of(self, client: str) -> Rows:
+        """One client's."""
+        mine = self.clients == client
+        y = None if self.y is None else self.y[mine]
+        return Rows(self.X[mine], y, self.clients[mine], self.feature_names, self.contract)
+
+    def codes(self, classes: Sequence[Any]) -> npt.NDArray[np.intp]:
+        """Positions of the labels in a model's classes; an unknown one is named, with its client.
+
+        A label is known by its text: ``1`` and ``"1"`` are the same in a file.
+        """
+        found = match_labels(self.labels, classes)
+        unknown = np.flatnonzero(found < 0)
+        if unknown.size:
+            row = int(unknown[0])
+            client = str(self.clients[row])
+            place = np.count_nonzero(self.clients[:row] == client)
+            raise InvalidInputError(
+                "labels",
+                f"must be among the model's classes {list(classes)}",
+                f"row {place} of client {client!r} is {self.labels[row].item()!r} "
+                f"({unknown.size} in all)",
+            )
+        return found
+
+    def counts(self) -> dict[str, int]:
+        """How many rows each client has."""
+        names, counts = np.unique(self.clients, return_counts=True)
+        return {str(name): int(count) for name, count in zip(names, counts, strict=True)}
+
+
+def read_rows(
+    settings: DataSettings, *, features: Sequence[str] | None = None, with_labels: bool = True
+) -> Rows:
+    """Read every file.
+
+    Parameters
+    ----------
+    settings : DataSettings
+        The files.
+    features : sequence of str, optional
+        Columns that a model wants, in its order; others are left out. Without them all columns
+        that are not something else are features, and all files must have the same.
+    with_labels : bool
+        Whether the label column is needed.
+    """
+    contract = _read_contract(settings.contract)
+    sources = find_sources(settings)
+    wanted = features if features is not None else (contract.names if contract else None)
+    parts, unseen = [], set(settings.ignore)
+    for source in sources:
+        table = read_table(source.path)
+        unseen -= set(table.columns)
+        part = _read_source(
+            table,
+            source,
+            settings,
+            wanted,
+            contract,
+            with_labels=with_labels,
+            may_have_more=features is not None,
+        )
+        wanted = part.feature_names
+        parts.append(part)
+    if unseen:
+        raise InvalidInputError(
+            "ignore", "must name columns that some file has", f"none has {_listed(sorted(unseen))}"
+        )
+    return _stacked(parts, contract)
+
+
+def find_sources(settings: DataSettings) -> list[Source]:
+    """All files with their clients, in order; names differ."""
+    files = [file for path in settings.paths for file in _files_of(path)]
+    is_split = settings.client_column is not None
+    if is_split and settings.named:
+        raise InvalidInputError(
+            "client-column", "must not be given with files of named clients", "both are"
+        )
+    sources = [Source(None if is_split else path.stem, path) for path in files]
+    sources += [Source(name, path) for name, path in settings.named.items()]
+    if not sources:
+        raise InvalidInputError("data", "must be one or more files", "there is none")
+    names = Counter(source.client for source in sources if source.client is not None)
+    for name, count in names.most_common(1):
+        if count > 1:
+            raise InvalidInputError(
+                "data", "clients must have different names", f"{name!r} is there twice"
+            )
+    return sources
+
+
+def match_labels(y: Labels, classes: Sequence[Any]) -> npt.NDArray[np.intp]:
+    """Positions of labels in a model's classes, by their text; -1 where there is none."""
+    places = {str(label): k for k, label in enumerate(classes)}
+    return np.array([places.get(str(label), -1) for label in y.tolist()], dtype=np.intp)
+
+
+def _files_of(path: Path) -> list[Path]:
+    if not path.is_dir():
+        return [path]
+    files = data_files(path)
+    if not files:
+        kinds = " or ".join(SUFFIXES)
+        raise InvalidInputError(str(path), f"a folder must hold {kinds} files", "it has none")
+    return files
+
+
+def _read_contract(path: Path | None) -> FeatureContract | None:
+    if path is None:
+        return None
+    try:
+        return FeatureContract.from_json(read_capped(path, _MAX_CONTRACT))
+    except OSError as error:
+        raise InvalidInputError(
+            "contract", "must be a file that can be read", f"{path}: {error.strerror}"
+        ) from None
+    except (CorruptDataError, InvalidInputError) as error:
+        raise CorruptDataError(f"{path}: {error}") from None
+
+
+def _read_source(
+    table: Table,
+    source: Source,
+    settings: DataSettings,
+    wanted: Sequence[str] | None,
+    contract: FeatureContract | None,
+    *,
+    with_labels: bool,
+    may_have_more: bool,
+) -> Rows:
+    where = str(source.path)
+    y = _read_y(table, settings.label, where) if with_labels else None
+    clients = _read_clients(table, source, settings.client_column)
+    taken = (settings.label, settings.client_column or settings.label, *settings.ignore)
+    rest = table.without(*taken)
+    if contract is not None:
+        client = source.client or where
+        checked = contract.check(rest, y, client=client, clip=settings.clip)
+        return Rows(checked.X, y, clients, contract.names, contract)
+    names = _check_columns(rest, wanted, where, may_have_more=may_have_more)
+    _refuse_text(rest, names, where, may_ignore=not may_have_more)
+    columns = [_read_feature(rest[name], name, where) for name in names]
+    X: Array = np.column_stack(columns)
+    return Rows(X, y, clients, names)
+
+
+def _read_y(table: Table, label: str, where: str) -> Labels:
+    _need_column(table, label, "label", where)
+    labels, broken = read_labels(table[label])
+    if broken.any():
+        row = int(broken.argmax())
+        raise InvalidInputError(
+            where,
+            f"column {label!r}: every label must be text or a whole number",
+            f"row {row} is not ({np.count_nonzero(broken)} in all)",
+        )
+    return labels
+
+
+def _read_clients(table: Table, source: Source, column: str | None) -> npt.NDArray[np.str_]:
+    if column is None:
+        return np.full(table.n_rows, source.client)
+    _need_column(table, column, "client", str(source.path))
+    names, broken = read_labels(table[column])
+    if broken.any():
+        raise InvalidInputError(
+            str(source.path),
+            f"column {column!r}: every row must name its client",
+            f"row {int(broken.argmax())} does not ({np.count_nonzero(broken)} in all)",
+        )
+    return names.astype(np.str_)
+
+
+def _need_column(table: Table, name: str, what: str, where: str) -> None:
+    if name not in table.by_name:
+        raise InvalidInputError(
+            where,
+            f"must have the {what} column {name!r}",
+            f"its columns are {_listed(table.columns)}{ask_separator(table.columns)}",
+        )
+
+
+def _check_columns(
+    table: Table, wanted: Sequence[str] | None, where: str, *, may_have_more: bool
+) -> tuple[str, ...]:
+    """The features in order: those of the first file or of the model, else all there are."""
+    if wanted is None:
+        if not table.columns:
+            raise InvalidInputError(where, "must have a feature", "it has none")
+        return tuple(table.columns)
+    missing = [name for name in wanted if name not in table.by_name]
+    if missing:
+        raise InvalidInputError(
+            where,
+            f"must have the columns {_listed(wanted)}",
+            f"it lacks {_listed(missing)}",
+        )
+    known = set(wanted)  # or many columns take for ever
+    more = [name for name in table.columns if name not in known]
+    if more and not may_have_more:
+        raise InvalidInputError(
+            where,
+            f"must have the same columns as the files before, {_listed(wanted)}",
+            f"it also has {_listed(more)}; ignore them, or give a contract",
+        )
+    return tuple(wanted)
+
+
+def _refuse_text(table: Table, names: Sequence[str], where: str, *, may_ignore: bool) -> None:
+    """All columns without a number at once, and what to type to leave them out."""
+    text = [name for name in names if _is_text(table[name])]
+    if not text:
+        return
+    found = f"there is none in {_listed(text)}"
+    if may_ignore:
+        found += "; leave out what is no reading with " + " ".join(
+            f"--ignore {shlex.quote(name)}" for name in text[:_MOST_LISTED]
+        )
+    raise InvalidInputError(where, "columns of features must hold numbers", found)
+
+
+def _is_text(column: npt.NDArray[Any]) -> bool:
+    """Whether it has no number, and not only because all are missing."""
+    if column.dtype.kind in "biuf":
+        return False
+    _, broken = read_numbers(column)
+    return bool(broken.all()) and any(_kind(item) == "no number" for item in column)
+
+
+def _read_feature(column: npt.NDArray[Any], name: str, where: str) -> Array:
+    values, broken = read_numbers(column)
+    if broken.any():
+        row = int(broken.argmax())
+        raise InvalidInputError(
+            where,
+            f"column {name!r}: every value must be a finite number",
+            f"row {row} is {_kind(column[row])} ({np.count_nonzero(broken)} in all)",
+        )
+    return values
+
+
+def _kind(item: Any) -> str:
+    """What stands in place of a number, without its value."""
+    if item is None or item != item:
+        return "missing"
+    return "infinite" if isinstance(item, float | np.floating) else "no number"
+
+
+def _stacked(parts: Sequence[Rows], contract: FeatureContract | None) -> Rows:
+    ys = [part.y for part in parts if part.y is not None]
+    if len({y.dtype.kind for y in ys}) > 1:  # where some are numbers and some text, all are text
+        ys = [y.astype(np.str_) for y in ys]
+    return Rows(
+        X=np.concatenate([part.X for part in parts]),
+        y=np.concatenate(ys) if ys else None,
+        clients=np.concatenate([part.clients for part in parts]),
+        feature_names=parts[0].feature_names,
+        contract=contract,
+    )
+
+
+def _listed(names: Iterable[str], most: int = _MOST_LISTED) -> str:
+    listed = list(names)
+    more = f" and {len(listed) - most} more" if len(listed) > most else ""
+    return ", ".join(map(repr, listed[:most])) + more

@@ -1,0 +1,306 @@
+"""Flower's commands with the flags and variables they need here: offline, TLS, keys required."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import http.client
+import json
+import os
+import ssl
+import subprocess
+import sys
+import urllib.error
+import urllib.request
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
+from pathlib import Path
+from typing import Any
+
+from fdrsvm.core.files import write_atomically
+from fdrsvm.deploy.app_folder import toml_value
+from fdrsvm.deploy.layout import CONNECTION, ClientFolder, ServerFolder
+from fdrsvm.errors import FDRSVMError
+
+_BIN = Path(sys.executable).parent
+_COMMAND_SECONDS = 120.0
+_NODES = "nodes.json"
+_UNREGISTERED = "unregistered"
+# Flower takes a node's signature up to 5 s before its time and 305 s after it; a second is the
+# precision of what a server tells of its clock.
+_AHEAD, _BEHIND = 4.0, 304.0
+_HALF_A_SECOND = 0.5  # by which a time in whole seconds is behind, on average
+_NOT_VALID_NOW = (9, 10)  # OpenSSL's codes: not yet, not any more
+_OFFLINE = {
+    "FLWR_TELEMETRY_ENABLED": "0",
+    "FLWR_DISABLE_UPDATE_CHECK": "1",
+    "FLWR_DISABLE_RUNTIME_DEPENDENCY_INSTALLATION": "1",
+    "FLWR_SUPEREXEC_TASK_POLL_INTERVAL": "0.1",
+}
+
+
+def environment(flower_home: Path) -> dict[str, str]:
+    """Variables for Flower's processes: no look outside, files in a folder of ours."""
+    variables = {**os.environ, **_OFFLINE, "FLWR_HOME": str(flower_home)}
+    variables["PATH"] = f"{_BIN}{os.pathsep}{variables.get('PATH', '')}"
+    # Clients of one machine must not fight for its cores, and sums keep their order.
+    variables.setdefault("OMP_NUM_THREADS", "1")
+    return variables
+
+
+def superlink_command(server: ServerFolder) -> list[str]:
+    """A SuperLink with TLS that lets in registered nodes only."""
+    return [
+        _found("flower-superlink"),
+        *("--host", server.host, "--port", str(server.port)),
+        *("--ssl-ca-certfile", str(server.path / "ca.crt")),
+        *("--ssl-certfile", str(server.path / "server.pem")),
+        *("--ssl-keyfile", str(server.path / "server.key")),
+        *("--database", str(server.flower_home / "state.db")),
+        "--enable-supernode-auth",
+        "--disable-runtime-dependency-installation",
+    ]
+
+
+def simulation_command(server: ServerFolder) -> list[str]:
+    """A SuperLink whose nodes are simulated, for this machine only."""
+    return [
+        _found("flower-superlink"),
+        *("--host", server.host, "--port", str(server.port)),
+        "--insecure",
+        "--simulation",
+        "--disable-runtime-dependency-installation",
+    ]
+
+
+def supernode_arguments(client: ClientFolder) -> list[str]:
+    """Of a SuperNode that checks the server's certificate and shows its own key."""
+    return [
+        *("--superlink", client.server, "--port", str(client.runtime_port)),
+        *("--root-certificates", str(client.path / "ca.crt")),
+        *("--auth-supernode-private-key", str(client.path / "node.key")),
+        *("--ssl-ca-certfile", str(client.path / "ca.crt")),
+        *("--ssl-certfile", str(client.path / "inside.pem")),
+        *("--ssl-keyfile", str(client.path / "inside.key")),
+        *("--node-config", _pairs(client.node_config)),
+    ]
+
+
+def is_healthy(server: ServerFolder, timeout: float = 2.0) -> bool:
+    """Whether the server answers, with the certificate of this federation."""
+    context = ssl.create_default_context(cafile=str(server.path / "ca.crt"))
+    url = f"https://127.0.0.1:{server.port}/health"
+    try:
+        with _opener(context).open(url, timeout=timeout) as answer:
+            return bool(answer.status == 200)
+    except (urllib.error.URLError, OSError):
+        return False
+
+
+def _opener(context: ssl.SSLContext) -> urllib.request.OpenerDirector:
+    """Asks this machine directly, whatever proxy is set for others."""
+    return urllib.request.build_opener(
+        urllib.request.ProxyHandler({}), urllib.request.HTTPSHandler(context=context)
+    )
+
+
+def check_server(client: ClientFolder, timeout: float = 5.0) -> str | None:
+    """None if a plant can reach its server; a word about it if it is not there (yet).
+
+    Raises
+    ------
+    FDRSVMError
+        If there is a server with another certificate, or with another time, since Flower lets in
+        no node whose clock differs: no use to wait for that.
+    """
+    host, _, port = client.server.rpartition(":")
+    host = host.strip("[]")
+    try:
+        context = ssl.create_default_context(cafile=str(client.path / "ca.crt"))
+    except OSError as error:
+        reason = error.strerror if isinstance(error, FileNotFoundError) else "it is no certificate"
+        raise FDRSVMError(
+            f"{client.path / 'ca.crt'} cannot be read ({reason}); "
+            "ask the server's operator for this federation's ca.crt"
+        ) from None
+    try:
+        ahead = _clock_ahead(host, int(port), context, timeout)
+    except ssl.SSLCertVerificationError as error:
+        if error.verify_code in _NOT_VALID_NOW:
+            now = datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC")
+            raise FDRSVMError(
+                f"{client.client_id}: the certificate of the server at {client.server} is not "
+                f"valid at {now}, this machine's time ({error.verify_message}); set the clock of "
+                "this machine, or ask the server's operator for a new federation"
+            ) from None
+        raise FDRSVMError(
+            f"{client.client_id}: the server at {client.server} is not the one that ca.crt is for "
+            f"({error.verify_message}); ask its operator for this federation's ca.crt"
+        ) from None
+    except (OSError, ValueError) as error:
+        return f"the server at {client.server} does not answer yet ({error}); waiting for it"
+    if ahead is not None and not -_BEHIND < ahead < _AHEAD:
+        side = "ahead of" if ahead > 0.0 else "behind"
+        raise FDRSVMError(
+            f"{client.client_id}: this machine's clock is {abs(ahead):.0f} s {side} that of the "
+            f"server at {client.server}, which lets in no node that is more than {_AHEAD:g} s "
+            f"ahead or {_BEHIND:g} s behind; set the clock, as with NTP, and start again"
+        )
+    return None
+
+
+def _clock_ahead(host: str, port: int, context: ssl.SSLContext, timeout: float) -> float | None:
+    """Seconds by which this clock is ahead of a server's, to one second; None if it is not told."""
+    link = http.client.HTTPSConnection(host, port, timeout=timeout, context=context)
+    with contextlib.closing(link):
+        link.connect()  # apart: an error of the certificate is a ValueError too
+        try:
+            link.request("GET", "/health")
+            told = link.getresponse().getheader("Date", "")
+            now = datetime.now(UTC)
+            return (now - parsedate_to_datetime(told)).total_seconds() - _HALF_A_SECOND
+        except (http.client.HTTPException, TypeError, ValueError):
+            return None
+
+
+def flwr(server: ServerFolder, *arguments: str) -> dict[str, Any]:
+    """One call of the `flwr` command; its answer."""
+    command = [_found("flwr"), *arguments, "--format", "json"]
+    try:
+        done = subprocess.run(  # noqa: S603 - our own interpreter's folder
+            command,
+            env=environment(server.flower_home),
+            capture_output=True,
+            text=True,
+            timeout=_COMMAND_SECONDS,
+            check=False,
+            start_new_session=True,  # Ctrl-C is for us: we know what to end
+        )
+    except subprocess.TimeoutExpired:
+        raise FDRSVMError(f"flwr {arguments[0]}: no answer within {_COMMAND_SECONDS:g} s") from None
+    answer = _last_json(done.stdout)
+    if done.returncode or not answer.get("success", True):
+        reason = _last_line(str(answer.get("error-message") or done.stderr or done.stdout))
+        raise FDRSVMError(f"flwr {' '.join(arguments[:2])}: {reason}")
+    return answer
+
+
+def register_nodes(server: ServerFolder) -> list[str]:
+    """Let in the nodes whose public keys stand in the server's folder, and no others.
+
+    A key that was taken out of the folder, or replaced, is let in no more, nor is a node that
+    somebody else registered. Returns the names of new ones.
+
+    Raises
+    ------
+    FDRSVMError
+        With the names of keys that the server did not take; all others are registered by then.
+    """
+    keys = {path.stem: path for path in server.public_keys}
+    digests = {name: hashlib.sha256(path.read_bytes()).hexdigest() for name, path in keys.items()}
+    listed, known = _node_list(server), _known_nodes(server)
+    known = {name: entry for name, entry in known.items() if entry["node"] in listed}
+    for name in [name for name in known if digests.get(name) != known[name]["sha256"]]:
+        node = known.pop(name)["node"]
+        flwr(server, "supernode", "unregister", node, CONNECTION)
+        _keep_known(server, known)
+        listed.pop(node)
+    ours = {entry["node"] for entry in known.values()}
+    for node in [n for n, status in listed.items() if status != _UNREGISTERED and n not in ours]:
+        flwr(server, "supernode", "unregister", node, CONNECTION)
+    new, refused = [], []
+    for name in sorted(set(keys) - set(known)):
+        path = str(keys[name])
+        try:
+            answer = flwr(server, "supernode", "register", path, CONNECTION, "--name", name)
+        except FDRSVMError as error:
+            refused.append(f"{name}.pub ({error})")
+            continue
+        known[name] = {"node": str(answer["node-id"]), "sha256": digests[name]}
+        _keep_known(server, known)
+        new.append(name)
+    if refused:
+        raise FDRSVMError(
+            f"not registered: {'; '.join(refused)}. Flower takes a key once only: make a new one, "
+            f"or end the server and remove {server.flower_home / 'state.db'}"
+        )
+    return new
+
+
+def node_status(server: ServerFolder) -> dict[str, str]:
+    """By name: "online", "offline" or "registered"."""
+    listed = _node_list(server)
+    names = {entry["node"]: name for name, entry in _known_nodes(server).items()}
+    return {names.get(node, node): status for node, status in listed.items()}
+
+
+def _node_list(server: ServerFolder) -> dict[str, str]:
+    """Status by Flower's number of the node."""
+    nodes = flwr(server, "supernode", "list", CONNECTION).get("nodes", [])
+    return {str(node["node-id"]): str(node["status"]) for node in nodes}
+
+
+def _known_nodes(server: ServerFolder) -> dict[str, dict[str, str]]:
+    """By name: Flower's number of the node and its key's SHA-256. Flower does not tell names."""
+    try:
+        found: dict[str, dict[str, str]] = json.loads((server.flower_home / _NODES).read_text())
+    except (FileNotFoundError, ValueError):
+        return {}
+    return found
+
+
+def _keep_known(server: ServerFolder, known: Mapping[str, Mapping[str, str]]) -> None:
+    text = json.dumps(known, indent=2, sort_keys=True)
+    write_atomically(server.flower_home / _NODES, text.encode() + b"\n")
+
+
+def start_run(
+    server: ServerFolder, config: Mapping[str, Any], simulated: Mapping[str, Any] | None = None
+) -> str:
+    """Hand a run to the server; Flower's number of it. ``simulated`` is the simulation's form."""
+    arguments = ["run", str(server.app), CONNECTION, "--run-config", _pairs(config)]
+    if simulated:
+        arguments += ["--federation-config", _pairs(simulated)]
+    return str(flwr(server, *arguments)["run-id"])
+
+
+def run_status(server: ServerFolder, run_id: str) -> str:
+    """Of a run, in Flower's words: "running", "finished:completed", ..."""
+    answer = flwr(server, "list", CONNECTION, "--run-id", run_id)
+    runs = answer.get("runs", [])
+    return str(runs[0].get("status", "unknown")) if runs else "unknown"
+
+
+def stop_run(server: ServerFolder, run_id: str) -> None:
+    """End a run."""
+    flwr(server, "stop", run_id, CONNECTION)
+
+
+def _pairs(values: Mapping[str, Any]) -> str:
+    """As Flower's options take settings."""
+    return " ".join(f"{key}={toml_value(value)}" for key, value in values.items())
+
+
+def _found(command: str) -> str:
+    path = _BIN / command
+    if not path.exists():
+        raise FDRSVMError(f"{command} is missing: pip install 'fdr-svm[flower]'")
+    return str(path)
+
+
+def _last_json(text: str) -> dict[str, Any]:
+    """The JSON object that a command ends its output with."""
+    for start in [k for k, letter in enumerate(text) if letter == "{"]:
+        try:
+            found = json.loads(text[start:])
+        except ValueError:
+            continue
+        if isinstance(found, dict):
+            return found
+    return {}
+
+
+def _last_line(text: str) -> str:
+    lines: Sequence[str] = [line.strip() for line in text.splitlines() if line.strip()]
+    return lines[-1] if lines else "it failed without a word"

@@ -1,0 +1,173 @@
+"""FedDRO as in the FDR-SVM authors' code, [feddro-published]: to reproduce the paper's rows.
+
+    for k = 1, 2, ...:  every client g draws a batch B of its samples and, at its own w_g,
+        m_g <- N/|B| sum of p_n exp(loss_n/lam) over the samples of B with loss_n > 0
+        z   <- (1 - beta) z + beta sum_g alpha_g m_g                                 (first z = 0)
+        w_g <- w_g - lr/sqrt(k) N/|B| sum_B p_n exp(loss_n/lam) grad loss_n / (lam z)
+        and if E divides k:  w <- sum_g alpha_g w_g, then all w_g <- w               (first w = 0)
+
+So, other than in [feddro]: z is shared at every step; there is no penalty; the steps are along
+J/lam; z starts from 0, which makes the first steps up to 1/beta times longer; and samples without
+loss do not count in m, though exp(0) = 1. Objective and bound are of J(w) = lam log sum_g alpha_g
+M_g(w), all samples counted; without a penalty the bound holds for models up to a radius.
+
+Messages: E steps take E + 1 exchanges, and each exchange is a round to the loop. In exchange 0 the
+server sends w, and clients answer with m_g (and J_g and a cut at w); in exchange j = 1, ..., E it
+sends z, clients take step j and answer with their next m_g, in the last exchange with w_g. A client
+that missed one goes on from w, which is sent every time. Means are over the clients that answered,
+their weights scaled to sum to 1.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import ClassVar
+
+import numpy as np
+
+from fdrsvm.core.arrays import Array
+from fdrsvm.core.products import length
+from fdrsvm.federated.federation import Federation, Replies
+from fdrsvm.federated.messages import Shape, Values
+from fdrsvm.federated.methods.baseline import first_state, mean_vector, model_and_round
+from fdrsvm.federated.methods.batches import (
+    Batches,
+    client_generator,
+    samples_of,
+    step_batches,
+)
+from fdrsvm.federated.methods.feddro import FedDROState
+from fdrsvm.federated.methods.ridge import ridge_answer
+from fdrsvm.federated.methods.subgradient import one_cut
+from fdrsvm.federated.methods.tilted import (
+    LOG_OF_NOTHING,
+    TiltedBaseline,
+    log_mean,
+    observe_tilted,
+)
+from fdrsvm.federated.problem import ClientProblem
+from fdrsvm.native import steps
+
+_POSITIVE_LOSSES = 0.0
+_NO_PENALTY = 0.0
+
+
+@dataclass(frozen=True)
+class PublishedState(FedDROState):
+    """Before exchange ``exchange`` of round ``t``."""
+
+    exchange: int
+
+
+@dataclass(frozen=True)
+class FedDROPublished(TiltedBaseline):
+    """FedDRO as the FDR-SVM authors ran it; ``max_rounds = (n_steps + 1) T`` is their T rounds.
+
+    Parameters
+    ----------
+    learning_rate, temperature, momentum, n_steps, batch_fraction, random_state, trim
+        As in :class:`FedDRO`.
+    """
+
+    name: ClassVar[str] = "feddro-published"
+    state_type: ClassVar[type] = PublishedState
+
+    def start(self, federation: Federation) -> PublishedState:
+        """From w = 0 and z = 0."""
+        state = first_state(federation)
+        evidence = replace(state.evidence, penalty=_NO_PENALTY)
+        return PublishedState(state.w, state.t, state.step, evidence, LOG_OF_NOTHING, 0)
+
+    def ask(self, federation: Federation, state: PublishedState, client: int) -> Values:
+        """The model of this round, its number, the exchange, and log z."""
+        return {
+            **model_and_round(state),
+            "exchange": np.array(float(state.exchange)),
+            "log_moment": np.array(state.log_moment),
+        }
+
+    def answer(
+        self, problem: ClientProblem, memory: Values, asked: Values
+    ) -> tuple[Values, dict[str, Array]]:
+        """A step, if there is a z for it, and what the next one needs."""
+        j, t, model = int(asked["exchange"]), int(asked["round"]), asked["points"][0]
+        batches = self._batches(problem, t)
+        w, found = self._own_model(memory, asked), {}
+        if j == 0:
+            found = ridge_answer(problem, model, penalty=_NO_PENALTY, temperature=self.temperature)
+        else:
+            w = self._step(problem, batches[j - 1 : j], (t - 1) * self.n_steps + j, w, asked)
+        kept = {"w": w, "at": np.array([float(t), float(j)])}
+        if j == self.n_steps:
+            return kept, {"vector": w}
+        return kept, {"log_moment": np.array(self._moment(problem, batches[j : j + 1], w)), **found}
+
+    def _batches(self, problem: ClientProblem, t: int) -> Batches:
+        """All batches of round ``t``: the same in each of its exchanges."""
+        profile = problem.profile
+        rng = client_generator(self.random_state, t, profile.client_id)
+        return step_batches(rng, self.n_steps, profile.n_samples, self.batch_fraction)
+
+    def _own_model(self, memory: Values, asked: Values) -> Array:
+        """w_g, if this client took part in the exchange before; else the model of this round."""
+        before = [float(asked["round"]), float(asked["exchange"]) - 1.0]
+        if memory and memory["at"].tolist() == before:
+            return np.array(memory["w"])
+        return np.array(asked["points"][0])
+
+    def _step(
+        self, problem: ClientProblem, batch: Batches, k: int, w: Array, asked: Values
+    ) -> Array:
+        """Step ``k`` with the z that was sent: a momentum of 0 leaves it as it is."""
+        rate, log_moment = self.learning_rate / self.temperature, float(asked["log_moment"])
+        tilt = self._tilt(learning_rate=rate, log_moment=log_moment, first_step=k)
+        return steps.tilted_steps(samples_of(problem), w, batch, np.zeros(1), tilt)[0]
+
+    def _moment(self, problem: ClientProblem, batch: Batches, w: Array) -> float:
+        """Log m_g: a step of length 0 that forgets all z before it."""
+        tilt = self._tilt(learning_rate=0.0, log_moment=-math.inf, first_step=1)
+        found = steps.tilted_steps(samples_of(problem), w, batch, np.ones(1), tilt)[1]
+        return max(found, LOG_OF_NOTHING)
+
+    def _tilt(self, *, learning_rate: float, log_moment: float, first_step: int) -> steps.Tilt:
+        return steps.Tilt(
+            epsilon=_NO_PENALTY,
+            learning_rate=learning_rate,
+            temperature=float(self.temperature),
+            least=_POSITIVE_LOSSES,
+            log_moment=log_moment,
+            first_step=first_step,
+        )
+
+    def expects(self, federation: Federation, asked: Values) -> Mapping[str, Shape]:
+        """Log m_g or, in the last exchange of a round, w_g; in the first also J_g and a cut."""
+        j = int(asked["exchange"])
+        if j == self.n_steps:
+            return {"vector": (federation.width,)}
+        return {"log_moment": (), **(one_cut(federation) if j == 0 else {})}
+
+    def advance(
+        self, federation: Federation, state: PublishedState, replies: Replies
+    ) -> PublishedState:
+        """The estimate z moves with every m, the model after the last step of a round."""
+        if state.exchange == self.n_steps:
+            w = mean_vector(federation, state, replies, self.trim)
+            step = length(w - state.w)
+            return replace(state, w=w, t=state.t + 1, step=step, exchange=0)
+        newest = log_mean(federation, replies, "log_moment")
+        if newest is not None:
+            mixed = steps.log_mix(state.log_moment, newest, self.beta)
+            state = replace(state, log_moment=max(mixed, LOG_OF_NOTHING))
+        if state.exchange == 0:
+            evidence = observe_tilted(
+                federation,
+                state.evidence,
+                state.w,
+                replies,
+                temperature=self.temperature,
+                penalties=np.zeros(federation.n_clients),
+            )
+            state = replace(state, evidence=evidence)
+        return replace(state, exchange=state.exchange + 1)

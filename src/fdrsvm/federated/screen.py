@@ -1,0 +1,278 @@
+"""What an answer must keep to before it counts: its form, and what no data could give, [limits].
+
+Form     client, run, round, names, dtype, shape, finite numbers
+Rules    what follows from the profile, from agreed limits on features, and from the client's own
+         words: rows that give a cut have a least risk at every model, and a smaller one that the
+         same client claims is wrong, now or in a later round
+Proof    the same for what a certificate rests on: each client's risk at the best model and its
+         mixture of cuts. If they pass, some legal data at that client make the certificate true
+
+A fault is one client's: the others' answers count.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from typing import NamedTuple, TypeAlias
+
+import numpy as np
+
+from fdrsvm.core.arrays import Array
+from fdrsvm.federated.certificate import Evidence, Standing
+from fdrsvm.federated.federation import Federation
+from fdrsvm.federated.limits import Limits
+from fdrsvm.federated.messages import Broadcast, Shape, Update, Values
+from fdrsvm.native import screening as kernels
+
+CONTRADICTION = "contradiction"
+MISSING, ERROR = "missing", "error"  # no answer: late or gone, or an error at the client
+
+ROUNDING = kernels.ROUNDING
+_BLURRED = 0.125  # of 1 + S: a blurred cut lies no farther below the risk, [blurred-cut]
+_NEVER_NEGATIVE = ("norm_weights", "squares")
+_RULES: dict[kernels.Rule, tuple[str, str]] = {
+    kernels.Rule.NORM_WEIGHT: ("norm weight", "a cut's norm_weights entry exceeds epsilon L"),
+    kernels.Rule.CONSTANT_HIGH: ("constant", "a cut's constant exceeds the loss of the model 0"),
+    kernels.Rule.CONSTANT_LOW: ("constant", "a cut's constant is negative"),
+    kernels.Rule.SLOPE: (
+        "slope",
+        "a cut's slope exceeds what rows of its mass within the limits give",
+    ),
+    kernels.Rule.RISK_LOW: ("risk", "a risk is below that of any rows within the limits"),
+    kernels.Rule.RISK_HIGH: ("risk", "a risk exceeds what the limits on features allow"),
+    kernels.Rule.ABOVE: (
+        "cut",
+        "a cut, or rows that give it, lies above a risk of the same answer",
+    ),
+    kernels.Rule.APART: ("cut", "a cut does not touch the risk where it was made"),
+    kernels.Rule.OVER: (
+        "risk",
+        "a risk exceeds that of any rows that give a cut of the same answer",
+    ),
+    kernels.Rule.VECTOR: ("vector", "the vector does not follow from the cut"),
+    kernels.Rule.INTERCEPT: ("vector", "the vector's intercept does not follow from the cut"),
+    kernels.Rule.SQUARES: ("squares", "a square is not that of its vector"),
+    kernels.Rule.CONTRADICTING: (
+        CONTRADICTION,
+        "a cut of one round, or rows that give it, lies above its risk in another, or could not be "
+        "as bad: wrong answers, or data that changed",
+    ),
+}
+
+
+@dataclass(frozen=True)
+class Fault:
+    """Which rule an answer breaks, and by how much; never a row, and never a vector."""
+
+    rule: str
+    text: str
+    value: float | None = None
+    limit: float | None = None
+
+    @property
+    def breaks_a_rule(self) -> bool:
+        """Whether there was an answer, and it could not be right."""
+        return self.rule not in (MISSING, ERROR)
+
+    def __str__(self) -> str:
+        if self.value is None or self.limit is None:
+            return self.text
+        return f"{self.text}: {self.value:.3g}, limit {self.limit:.3g}"
+
+
+Faults: TypeAlias = dict[int, Fault]
+Answers: TypeAlias = kernels.Answers
+Known: TypeAlias = kernels.Cuts  # and whose they are
+
+
+@dataclass(frozen=True, eq=False)
+class Rules:
+    """What answers are held against besides their form.
+
+    ``of_sums`` says that updates are weighted sums over clients, as secure aggregation gives them:
+    rules that sums do not keep are left out then.
+    """
+
+    limits: Limits | None = None
+    of_sums: bool = False
+
+    @cached_property
+    def bounds(self) -> kernels.Bounds:
+        """What the kernels hold every answer of a run against."""
+        limits = self.limits
+        if limits is None:
+            return kernels.Bounds(
+                lowest_constant=-np.inf,
+                highest_constant=np.inf,
+                slopes=np.empty(0),
+                has_slopes=False,
+                is_hinge=False,
+                touches=False,
+                blurred=0.0,
+                is_single=not self.of_sums,
+                grid=0.0,
+            )
+        # Without limits nobody knows how wide the band is over which cuts are blurred.
+        is_near = limits.are_finite or limits.blur == 0
+        touches = is_near and limits.worst_case == "exact" and not self.of_sums
+        return kernels.Bounds(
+            lowest_constant=0.0 if limits.is_known_loss else -np.inf,
+            highest_constant=limits.loss_at_zero,
+            slopes=limits.slopes,
+            has_slopes=limits.are_finite,
+            is_hinge=limits.is_hinge,
+            touches=touches,
+            blurred=_BLURRED if limits.blur > 0 else 0.0,
+            is_single=not self.of_sums,
+            grid=limits.resolution,
+        )
+
+    def points(self, models: Array) -> kernels.Points:
+        """With least loss and steepness at each, where the kernels cannot know the loss."""
+        limits = self.limits
+        if limits is not None and limits.is_hinge:
+            return kernels.Points(models)
+        if limits is None or not (limits.is_known_loss and limits.are_finite):
+            return kernels.Points(models, np.full((len(models), 2), (0.0, np.inf)))
+        scores = [limits.score_ceiling(model) for model in models]
+        others = [[limits.least_loss(score), limits.steepness(score)] for score in scores]
+        return kernels.Points(models, np.array(others).reshape(-1, 2))
+
+
+class Form(NamedTuple):
+    """Names and shapes of an answer's arrays, as messages name them and as the kernels check."""
+
+    shapes: Mapping[str, Shape]
+    triples: tuple[tuple[str, str, str], ...]  # arrays of cuts whose number is not prescribed
+    compiled: kernels.Form
+
+
+def form_of(shapes: Mapping[str, Shape]) -> Form:
+    """What all answers of a round are held against."""
+    return _form_of(tuple(shapes.items()))
+
+
+@lru_cache(maxsize=64)
+def _form_of(items: tuple[tuple[str, Shape], ...]) -> Form:
+    """Most rounds have the form of the one before."""
+    shapes = dict(items)
+    triples = [
+        (name, f"{prefix}slopes", f"{prefix}norm_weights")
+        for name, shape in items
+        for prefix in [name.removesuffix("constants")]
+        if shape == (None,) and name.endswith("constants")
+    ]
+    never_negative = [name for name in shapes if name.endswith(_NEVER_NEGATIVE)]
+    return Form(shapes, tuple(triples), kernels.Form(shapes, triples, never_negative))
+
+
+def check_form(answer: Update, broadcast: Broadcast, form: Form) -> Fault | None:
+    """Whether an answer is to this broadcast, and its arrays can be read at all."""
+    if answer.client_id != broadcast.client_id:
+        return Fault("client", f"the answer is from {answer.client_id!r}")
+    if answer.run_id != broadcast.run_id:
+        return Fault("run", "the answer is of another run")
+    if answer.round != broadcast.round:
+        return Fault("round", f"the answer is of round {answer.round}, not {broadcast.round}")
+    values = answer.values
+    found = form.compiled.fault(values if type(values) is dict else dict(values))
+    return None if found is None else Fault(found[0], _words_of_form(*found, values, form))
+
+
+def _words_of_form(rule: str, name: str | None, values: Values, form: Form) -> str:
+    if name is None:
+        return f"the answer holds {sorted(map(str, values))}, not {sorted(form.shapes)}"
+    if rule == "dtype":
+        return f"{name} is not an array of float64, plain and in C order"
+    if rule == "shape":
+        return f"{name} has shape {values[name].shape}, not {form.shapes[name]}"
+    if rule == "finite":
+        return f"{name} is not finite"
+    if rule == "negative":
+        return f"{name} has a negative entry"
+    [triple] = [each for each in form.triples if name in each]
+    return f"its cuts are {sorted({len(values[each]) for each in triple})} in number"
+
+
+def answers_of(values_by_client: Mapping[int, Values]) -> Answers:
+    """The risks and cuts of some clients, at least one: one client after the other."""
+    return Answers(dict(values_by_client))
+
+
+def judge_answers(
+    federation: Federation,
+    rules: Rules,
+    points: Array,
+    answers: Answers,
+    *,
+    touching: bool = True,
+    penalties: Array | None = None,
+) -> Faults:
+    """Rules on risks and cuts at ``points``, client by client.
+
+    With ``touching`` the first cuts were made at the points. With ``penalties`` the risks are those
+    of the baselines: a mean loss plus the penalty times ||w||^2, and the cuts are of the loss.
+    """
+    found = kernels.judge_answers(
+        rules.bounds,
+        federation.radii,
+        rules.points(points),
+        answers,
+        touching=touching,
+        penalties=penalties,
+    )
+    return faults_of(found)
+
+
+def judge_past(
+    federation: Federation, rules: Rules, points: Array, risks: Array, known: Known
+) -> Faults:
+    """Clients with a cut that contradicts a risk of their own; a nan is a risk not known."""
+    return faults_of(
+        kernels.judge_past(rules.bounds, federation.radii, rules.points(points), risks, known)
+    )
+
+
+def judge_round(
+    federation: Federation,
+    rules: Rules,
+    evidence: Evidence,
+    point: Array,
+    answers: Answers,
+    *,
+    touching: bool = True,
+) -> Faults:
+    """One risk and one cut of each client, also against all that ``evidence`` holds of it."""
+    past = kernels.Past(
+        best_risks=evidence.standing.risks,
+        constants=evidence.constants,
+        slopes=evidence.slopes,
+        norm_weights=evidence.norm_weights,
+    )
+    points = rules.points(np.array([point, evidence.standing.model]))
+    return faults_of(
+        kernels.judge_round(
+            rules.bounds, federation.radii, points, answers, past, touching=touching
+        )
+    )
+
+
+def judge_proof(federation: Federation, rules: Rules, standing: Standing) -> Faults:
+    """Clients whose part of a certificate contradicts itself; none if all of it is legal.
+
+    Sums over clients have no parts to tell apart.
+    """
+    proof = standing.proof
+    if rules.of_sums or not standing.objective < np.inf:
+        return {}
+    everyone = np.arange(federation.n_clients)
+    known = Known(everyone, proof.constants, proof.slopes, proof.norm_weights)
+    counted = np.where(federation.alphas > 0.0, standing.risks, np.nan)
+    return judge_past(federation, rules, standing.model[None], counted[:, None], known)
+
+
+def faults_of(found: list[kernels.Finding]) -> Faults:
+    """In words what the kernels found."""
+    return {each.client: Fault(*_RULES[each.rule], each.value, each.limit) for each in found}

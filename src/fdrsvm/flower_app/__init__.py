@@ -1,1 +1,0 @@
-"""The Flower app: glue between Flower's apps and :mod:`fdrsvm.federation`. No mathematics here."""

@@ -1,0 +1,348 @@
+"""What is proved of a model, in numbers and in words, from its file and again from data.
+
+Recomputed by :class:`fdrsvm.RiskOracle`, which shares no code with training's bookkeeping: each
+client's worst-case risk, their weighted sum, and how far rows must move for decisions to turn.
+Distances are in scaled features, as in training.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from fdrsvm.core.arrays import Array
+from fdrsvm.core.parameters import from_plain
+from fdrsvm.data.rows import Rows
+from fdrsvm.errors import UnsupportedError
+from fdrsvm.inspection.explain import flipping_perturbation
+from fdrsvm.inspection.scores import POOLED, check_fits
+from fdrsvm.model.linear_model import LinearModel
+from fdrsvm.model.record import VERDICT
+from fdrsvm.model.trained_ball import ROBUST, Ball, Overrides, balls, client_weights
+from fdrsvm.model.unscaling import Scaling
+from fdrsvm.risk.ball import check_support
+from fdrsvm.risk.radius import mowb_confidence
+from fdrsvm.risk.worst_case import RiskOracle
+
+SHARES = (0.01, 0.05, 0.1, 0.25, 0.5)
+_SAME = 1e-9  # relative; both sides are exact up to rounding, and a file holds folded weights
+
+
+@dataclass(frozen=True)
+class Proved:
+    """What the file says of one model: the only one of two classes, or the one of a class."""
+
+    label: Any  # None for two classes
+    objective: float
+    lower_bound: float
+    gap: float
+    bound_radius: float
+
+
+@dataclass(frozen=True, eq=False)
+class ClientRisk:
+    """One client's rows under one model.
+
+    ``worst_case`` is the worst-case risk, ``mean_loss`` the loss on the rows as they are,
+    ``stated`` what the file says, or None.
+    """
+
+    client: str
+    label: Any
+    n_rows: int
+    epsilon: float
+    worst_case: float
+    mean_loss: float
+    stated: float | None
+
+
+@dataclass(frozen=True, eq=False)
+class Recomputed:
+    """Risks on given data; ``n_clipped`` values were moved into the support first.
+
+    In training clients rounded their risks up to multiples of ``resolution``; 0 is not at all.
+    """
+
+    risks: tuple[ClientRisk, ...]
+    objectives: tuple[float, ...]  # one per model, in the order of Proved
+    n_clipped: int
+    resolution: float = 0.0
+
+    @property
+    def agrees(self) -> bool | None:
+        """Whether the file states the same for every client; None if it states nothing of one."""
+        if any(one.stated is None for one in self.risks):
+            return None
+        return all(self._is_stated(one.worst_case, one.stated or 0.0) for one in self.risks)
+
+    def _is_stated(self, found: float, stated: float) -> bool:
+        """The same, or what rounding up by less than one resolution makes of it."""
+        slack = max(_SAME, _SAME * abs(found), _SAME * abs(stated))
+        return found - slack <= stated <= found + self.resolution + slack
+
+
+@dataclass(frozen=True, eq=False)
+class Flips:
+    """How far rows must move for decisions to turn.
+
+    ``costs`` are sorted, inf where the support rules it out; ``moves`` has for each of ``SHARES``
+    the least distance within which so large a share of the decisions turns.
+    """
+
+    costs: Array
+    moves: dict[float, float]
+
+
+def proved(model: LinearModel) -> list[Proved]:
+    """From the file; empty if it has no certificate."""
+    kept = {name: from_plain(value) for name, value in model.certificate.items()}
+    if "objective" not in kept:
+        return []
+    columns = [
+        np.atleast_1d(np.asarray(kept.get(name, np.nan), dtype=np.float64))
+        for name in ("objective", "lower_bound", "gap", "bound_radius")
+    ]
+    labels = [None] if len(model.classes) == 2 else list(model.classes)
+    return [
+        Proved(label, *(float(column[k]) for column in columns)) for k, label in enumerate(labels)
+    ]
+
+
+def stated_risks(model: LinearModel) -> dict[str, Array]:
+    """Each client's worst-case risk as the file has it, an entry a model."""
+    kept = from_plain(model.certificate.get("worst_case_risk_per_client", {}))
+    if model.estimator == "DRSVC":
+        kept = {POOLED: from_plain(model.certificate.get("objective", np.nan))}
+    return {str(name): np.atleast_1d(np.asarray(risk, dtype=float)) for name, risk in kept.items()}
+
+
+def grouped(model: LinearModel, rows: Rows) -> dict[str, Rows]:
+    """Rows by client; of a central model, which has one ball around all rows, in one group."""
+    if model.estimator == "DRSVC":
+        return {POOLED: rows}
+    return {name: rows.of(name) for name in rows.client_names}
+
+
+def recompute(model: LinearModel, rows: Rows, given: Overrides | None = None) -> Recomputed:
+    """Worst-case risks of a model on data.
+
+    Parameters
+    ----------
+    model : LinearModel
+        From a file, with its scaling folded in.
+    rows : Rows
+        With labels. On the rows of training the numbers are those of the file.
+    given : Overrides, optional
+        Another radius, label price or norm.
+    """
+    check_fits(model, rows)
+    scaled, scaling = Scaling.of(model).unfold(model), Scaling.of(model)
+    groups = grouped(model, rows)
+    counts = {name: len(part.X) for name, part in groups.items()}
+    own = balls(model, counts, given)
+    weights = client_weights(model, counts)
+    class_weights = _class_weights(model, rows.codes(model.classes))
+    stated = stated_risks(model) if given is None or given == Overrides() else {}
+    risks, n_clipped = [], 0
+    n_models = scaled.coef.shape[0]
+    objectives = np.zeros(n_models)
+    for name, part in groups.items():
+        X, moved = into_support(scaling.apply(part.X), own[name])
+        n_clipped += moved
+        codes = part.codes(model.classes)
+        for k in range(n_models):
+            one = _client_risk(scaled, k, X, codes, own[name], class_weights[codes])
+            said = stated.get(name)
+            label = None if n_models == 1 else model.classes[k]
+            risks.append(
+                ClientRisk(
+                    name, label, len(X), own[name].epsilon, *one, None if said is None else said[k]
+                )
+            )
+            objectives[k] += weights[name] * one[0]
+    resolution = float(from_plain(model.params.get("resolution", 0.0)))
+    return Recomputed(tuple(risks), tuple(objectives.tolist()), n_clipped, resolution)
+
+
+def into_support(X: Array, ball: Ball) -> tuple[Array, int]:
+    """Rows within the support, and how many values had to be moved."""
+    box = check_support(ball.support, X.shape[1])
+    if box is None:
+        return X, 0
+    inside: Array = np.clip(X, box.low, box.high)
+    return inside, int(np.count_nonzero(inside != X))
+
+
+def signs_of(codes: Any, k: int, n_models: int) -> Array:
+    """Labels -1 and +1 for a model: the second class, or class k, against the rest."""
+    return np.where(codes == (1 if n_models == 1 else k), 1.0, -1.0)
+
+
+def _client_risk(
+    scaled: LinearModel, k: int, X: Array, codes: Any, ball: Ball, weights: Array
+) -> tuple[float, float]:
+    signs = signs_of(codes, k, len(scaled.coef))
+    w, b = scaled.coef[k], float(scaled.intercept[k])
+    options = {**ball.options(), "sample_weight": weights}
+    worst = RiskOracle(X, signs, **options).value(w, b)
+    return worst, RiskOracle(X, signs, **{**options, "epsilon": 0.0}).value(w, b)
+
+
+def _class_weights(model: LinearModel, codes: Any) -> Array:
+    """One weight a class, as training had it; "balanced" is over all rows."""
+    given = from_plain(model.params.get("class_weight"))
+    n_classes = len(model.classes)
+    if given is None:
+        return np.ones(n_classes)
+    if isinstance(given, str):
+        counts = np.bincount(codes, minlength=n_classes)
+        return np.asarray(len(codes) / (n_classes * np.maximum(counts, 1)))
+    return np.array([float(given.get(label, 1.0)) for label in model.classes])
+
+
+def flips(model: LinearModel, rows: Rows, norm: str | None = None) -> Flips:
+    """How far rows must move, in scaled features, for the model's decisions to turn."""
+    check_fits(model, rows)
+    scaling = Scaling.of(model)
+    support = from_plain(model.params.get("support"))
+    ball = Ball(0.0, 1.0, norm or model.params.get("norm", "linf"), support, "hinge")
+    X, _ = into_support(scaling.apply(rows.X), ball)
+    found = flipping_perturbation(
+        scaling.unfold(model),
+        X,
+        norm=ball.norm,  # type: ignore[arg-type]
+        support=support,
+    )
+    costs = np.sort(found.cost)
+    # The least cost within which at least that share of the rows turns.
+    places = [max(math.ceil(share * len(costs)) - 1, 0) for share in SHARES]
+    return Flips(costs, {s: float(costs[at]) for s, at in zip(SHARES, places, strict=True)})
+
+
+def confidence(
+    model: LinearModel,
+    counts: Mapping[str, int],
+    c1: float,
+    c2: float,
+    a: float = 2.0,
+    *,
+    independent: bool = True,
+) -> float:
+    """Probability, at least, that the true mixture lies in the balls: [confidence]."""
+    if model.estimator not in ROBUST:
+        raise UnsupportedError(f"a {model.estimator} has no ball, and no confidence")
+    own = balls(model, counts)
+    if any(math.isinf(own[name].kappa) for name in counts):
+        raise UnsupportedError(
+            "with kappa = inf the balls hold only the shares of labels that were recorded, and "
+            "there is no confidence: train with a finite kappa"
+        )
+    return mowb_confidence(
+        [own[name].epsilon for name in counts],
+        list(counts.values()),
+        model.n_features,
+        c1=c1,
+        c2=c2,
+        a=a,
+        independent=independent,
+    )
+
+
+def training_counts(model: LinearModel) -> dict[str, int]:
+    """Rows of each client in training, if the file has them."""
+    kept = model.record.get("data", {}).get("rows", {})
+    counts = {str(name): int(count) for name, count in kept.items()}
+    if model.estimator == "DRSVC" and counts:
+        return {POOLED: sum(counts.values())}
+    return counts
+
+
+def in_words(model: LinearModel) -> list[str]:
+    """What was wrong in training, if anything was, and the certificate as sentences."""
+    said = model.record.get(VERDICT)
+    return [*([] if said is None else [f"Warning: {said}."]), *certificate_words(model)]
+
+
+def certificate_words(model: LinearModel) -> list[str]:
+    """The certificate as sentences."""
+    facts = proved(model)
+    if not facts:
+        return ["The file holds no certificate: it says nothing about how good the model is."]
+    if model.estimator not in ROBUST:
+        return [*_left_out_words(model), _baseline_words(model, facts)]
+    return [*_left_out_words(model), *map(_proved_words, facts), *_ball_words(model)]
+
+
+def _left_out_words(model: LinearModel) -> list[str]:
+    """Whom the run went on without, and what that means."""
+    left_out = from_plain(model.certificate.get("left_out", {}))
+    if not left_out:
+        return []
+    names = ", ".join(f"{name} (after round {round_})" for name, round_ in left_out.items())
+    return [
+        f"The run went on without {names}: what follows is true of the other clients' data, and "
+        "says nothing of theirs."
+    ]
+
+
+def _baseline_words(model: LinearModel, facts: Sequence[Proved]) -> str:
+    worst = max(one.gap for one in facts)
+    return (
+        f"A {model.estimator} guards against nothing: it minimises the hinge loss and a penalty. "
+        f"Its best iterate is within {worst:.1e} (relative) of the least value of that objective."
+    )
+
+
+def _proved_words(one: Proved) -> str:
+    whose = "The model" if one.label is None else f"Class {one.label!r} against the rest"
+    if not math.isfinite(one.objective):
+        return f"{whose} was never evaluated by every client: nothing is proved of it."
+    reach = (
+        "No linear model"
+        if math.isinf(one.bound_radius)
+        else f"No linear model with ||w||_* up to {one.bound_radius:.4g}"
+    )
+    return (
+        f"{whose} has a worst-case risk of {one.objective:.6g}. {reach} has one below "
+        f"{one.lower_bound:.6g}, so this one is within {one.gap:.2g} (relative) of the best."
+    )
+
+
+def _ball_words(model: LinearModel) -> list[str]:
+    params = {name: from_plain(value) for name, value in model.params.items()}
+    counts = training_counts(model)
+    unit = Scaling.of(model).unit
+    try:
+        radii = sorted({ball.epsilon for ball in balls(model, counts).values()})
+    except (ValueError, UnsupportedError):  # clients are not known by name
+        radii = []
+    radius = f"{radii[0]:.4g}" if len(radii) == 1 else "that of each client"
+    if len(radii) > 1:
+        radius = f"{radii[0]:.4g} to {radii[-1]:.4g}, by client"
+    if not radii:
+        radius = f"{params['epsilon']}"
+    return [
+        f"Guarded against: every distribution of data that is, on average over the rows, at most "
+        f"epsilon = {radius} away from what was recorded, measured in {unit}, {_norm_words(params)}"
+        f" {_label_words(params['kappa'])}",
+    ]
+
+
+def _norm_words(params: Mapping[str, Any]) -> str:
+    return {
+        "linf": "where every feature may be off by that much at once (norm linf).",
+        "l2": "where the features' errors add up as squares (norm l2).",
+        "l1": "where the features' errors add up (norm l1).",
+    }[params["norm"]]
+
+
+def _label_words(kappa: Any) -> str:
+    if isinstance(kappa, float | int) and math.isinf(kappa):
+        return "Labels are trusted (kappa = inf)."
+    if isinstance(kappa, float | int):
+        return f"A wrong label costs as much of that as a move by kappa = {kappa:g}."
+    return "A wrong label costs as much of that as a move by kappa, which differs by client."

@@ -1,0 +1,391 @@
+"""Why a sample was classified as it was, and what it would take to change that.
+
+``feature_effects`` splits a score into features, ``flipping_perturbation`` finds the least change
+that turns a decision, ``worst_case_atoms`` shows what the worst case in the ball does to a sample.
+All take any fitted linear classifier.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, NamedTuple, cast
+
+import numpy as np
+import numpy.typing as npt
+
+from fdrsvm.core.arrays import Array, check_choice, check_count, check_vector
+from fdrsvm.core.norms import NORMS, Norm, norm_rows
+from fdrsvm.errors import InvalidInputError
+from fdrsvm.inspection.fitted import (
+    FittedLinear,
+    check_row,
+    check_scores,
+    class_index,
+    read_linear,
+)
+from fdrsvm.inspection.moves import moves_to_plane
+from fdrsvm.risk.ball import Box, Support, check_inside, check_support
+from fdrsvm.risk.distribution import worst_case_distribution
+
+__all__ = [
+    "Change",
+    "Effect",
+    "FeatureEffects",
+    "FlippingPerturbation",
+    "WorstCaseAtom",
+    "feature_effects",
+    "flipping_perturbation",
+    "worst_case_atoms",
+]
+
+
+class Effect(NamedTuple):
+    """What one feature of one sample adds to its score."""
+
+    feature: str
+    value: float
+    effect: float
+
+
+class Change(NamedTuple):
+    """How far one feature of one sample has to go."""
+
+    feature: str
+    before: float
+    after: float
+
+
+class WorstCaseAtom(NamedTuple):
+    """Where the worst case sends a sample, or a part of it.
+
+    Attributes
+    ----------
+    point : ndarray of shape (n_features,)
+        The features there.
+    label : object
+        The label there, one of the model's classes.
+    mass : float
+        Probability of this atom; the atoms of a sample add up to its mass (1/N without weights).
+    cost : float
+        What the way there costs for each unit of mass: the distance, and kappa if the label
+        differs.
+    """
+
+    point: Array
+    label: Any
+    mass: float
+    cost: float
+
+
+@dataclass(frozen=True, eq=False)
+class FeatureEffects:
+    """Scores split into features: ``score`` equals ``effects.sum(axis=1) + intercept``.
+
+    Attributes
+    ----------
+    effects : ndarray of shape (n_samples, n_features), or (n_samples, n_features, n_classes)
+        w_p x_p, or w_p (x_p - baseline_p); of more than two classes, for the score of each class.
+    intercept : float, or ndarray of shape (n_classes,)
+        What the features add to: the model's intercept, or the score of the baseline.
+    score : ndarray of shape (n_samples,), or (n_samples, n_classes)
+        As from ``decision_function``. Of two classes, it is above 0 for ``classes[1]``.
+    values : ndarray of shape (n_samples, n_features)
+        The samples.
+    feature_names : tuple of str
+        One a column.
+    classes : ndarray
+        The labels.
+    """
+
+    effects: Array
+    intercept: Any
+    score: Array
+    values: Array
+    feature_names: tuple[str, ...]
+    classes: npt.NDArray[Any]
+
+    def top(self, k: int = 5, *, class_of_interest: Any = None) -> tuple[tuple[Effect, ...], ...]:
+        """The ``k`` strongest effects of each row, strongest first.
+
+        Parameters
+        ----------
+        k : int
+            At most so many a row.
+        class_of_interest : label, optional
+            For more than two classes: whose score to explain. By default that of the class that
+            wins the row. For two classes there is one score, and no choice.
+        """
+        k = check_count(k, "k")
+        effects = self._effects_on(class_of_interest)
+        order = np.argsort(-np.abs(effects), axis=1, kind="stable")[:, :k]
+        return tuple(
+            tuple(
+                Effect(self.feature_names[p], float(self.values[n, p]), float(effects[n, p]))
+                for p in columns
+            )
+            for n, columns in enumerate(order)
+        )
+
+    def _effects_on(self, class_of_interest: Any) -> Array:
+        if self.effects.ndim == 2:
+            if class_of_interest is not None:
+                raise InvalidInputError(
+                    "class_of_interest",
+                    "is for more than two classes; of two there is one score",
+                    f"it is {class_of_interest!r}",
+                )
+            return self.effects
+        rows = np.arange(len(self.effects))
+        if class_of_interest is None:
+            return self.effects[rows, :, self.score.argmax(axis=1)]
+        return self.effects[:, :, class_index(self.classes, class_of_interest)]
+
+
+@dataclass(frozen=True, eq=False)
+class FlippingPerturbation:
+    """The least change of each sample that brings it to the point where its decision turns.
+
+    At ``points`` two classes tie, up to rounding; any step further in the same direction turns the
+    decision. So ``cost`` is the greatest lower bound of what turning it costs.
+
+    Attributes
+    ----------
+    points : ndarray of shape (n_samples, n_features)
+        The points reached; nan where the support rules out a change of decision.
+    cost : ndarray of shape (n_samples,)
+        Distance from the sample in the transport norm; inf where it is impossible.
+    is_possible : ndarray of shape (n_samples,)
+        Whether the decision can be turned inside the support.
+    moved : ndarray of shape (n_samples, n_features)
+        Which features change.
+    labels, flipped_labels : ndarray of shape (n_samples,)
+        The decision now, and beyond the point; where it cannot be turned, twice the same.
+    values : ndarray of shape (n_samples, n_features)
+        The samples.
+    feature_names : tuple of str
+        One a column.
+    """
+
+    points: Array
+    cost: Array
+    is_possible: npt.NDArray[np.bool_]
+    moved: npt.NDArray[np.bool_]
+    labels: npt.NDArray[Any]
+    flipped_labels: npt.NDArray[Any]
+    values: Array
+    feature_names: tuple[str, ...]
+
+    def changes(self, row: int) -> tuple[Change, ...]:
+        """The features of one row that change, the largest change first; none if impossible."""
+        row = check_row(row, len(self.points), "row")
+        before, after = self.values[row], self.points[row]
+        columns = np.flatnonzero(self.moved[row])
+        columns = columns[np.argsort(-np.abs(after - before)[columns], kind="stable")]
+        return tuple(
+            Change(self.feature_names[p], float(before[p]), float(after[p])) for p in columns
+        )
+
+
+def feature_effects(model: Any, X: Any, *, baseline: Any = None) -> FeatureEffects:
+    """What each feature of each sample adds to the score.
+
+    Parameters
+    ----------
+    model : fitted linear classifier
+        With ``coef_``, ``intercept_`` and ``classes_``.
+    X : array, data frame or sparse matrix of shape (n_samples, n_features)
+        The samples. The answer is dense.
+    baseline : array of shape (n_features,), optional
+        A sample to compare with, say a healthy machine: effects are those of the difference from
+        it, and ``intercept`` is its score. By default all zeros.
+
+    Returns
+    -------
+    FeatureEffects
+        ``effects``, ``intercept``, ``score``, ``feature_names``; ``top(k)`` lists the strongest.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn.svm import LinearSVC
+    >>> from fdrsvm.inspection import feature_effects
+    >>> X, y = np.array([[0.0, 1.0], [1.0, 0.0], [0.9, 0.2]]), ["ok", "fault", "fault"]
+    >>> model = LinearSVC(C=100.0).fit(X, y)
+    >>> found = feature_effects(model, X)
+    >>> bool((found.score == found.effects.sum(axis=1) + found.intercept).all())
+    True
+    >>> [[effect.feature for effect in row] for row in found.top(1)]
+    [['x1'], ['x0'], ['x0']]
+    """
+    linear = read_linear(model)
+    values = linear.dense_features(X)
+    start = np.zeros(values.shape[1])
+    if baseline is not None:
+        start = check_vector(baseline, "baseline", values.shape[1], "features")
+    with np.errstate(over="ignore", invalid="ignore"):
+        at_start = linear.coef @ start + linear.intercept
+        if linear.is_binary:
+            effects, intercept = (values - start) * linear.coef[0], at_start[0]
+        else:
+            effects, intercept = (values - start)[:, :, None] * linear.coef.T, at_start
+        score = check_scores(effects.sum(axis=1) + intercept)
+    return FeatureEffects(
+        effects=effects,
+        intercept=float(intercept) if linear.is_binary else intercept,
+        score=score,
+        values=values.copy(),
+        feature_names=linear.names_for(X),
+        classes=linear.classes,
+    )
+
+
+def flipping_perturbation(
+    model: Any, X: Any, *, norm: Norm = "linf", support: Support = None
+) -> FlippingPerturbation:
+    """The least change of features that turns the decision on each sample, and its cost.
+
+    Without a support the cost is |score| / ||w||_*, [flip-cost]; on a box features stop at its
+    bounds, [flip-on-box]. Of more than two classes, the change is the cheapest that lets another
+    class win. "l1" changes few features much, "linf" many features little.
+
+    Parameters
+    ----------
+    model : fitted linear classifier
+        With ``coef_``, ``intercept_`` and ``classes_``.
+    X : array, data frame or sparse matrix of shape (n_samples, n_features)
+        The samples. The answer is dense.
+    norm : {"l1", "l2", "linf"}
+        The transport norm: costs are distances in it, in the units of X.
+    support : None, "unit-box" or (low, high)
+        Where features can be. Samples must lie inside.
+
+    Returns
+    -------
+    FlippingPerturbation
+        ``points``, ``cost``, ``is_possible``, ``moved``; ``changes(row)`` lists the features.
+
+    Raises
+    ------
+    InvalidInputError
+        If the model is not fitted, columns are not those of training, the norm is unknown, or a
+        sample lies outside the support.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn.svm import LinearSVC
+    >>> from fdrsvm.inspection import flipping_perturbation
+    >>> X, y = np.array([[0.0, 1.0], [1.0, 0.0], [0.9, 0.2]]), ["ok", "fault", "fault"]
+    >>> model = LinearSVC(C=100.0).fit(X, y)
+    >>> flip = flipping_perturbation(model, X, norm="linf", support="unit-box")
+    >>> bool(np.abs(model.decision_function(flip.points)).max() < 1e-12)
+    True
+    >>> list(map(str, flip.flipped_labels))
+    ['fault', 'ok', 'ok']
+    """
+    linear = read_linear(model)
+    norm = cast(Norm, check_choice(norm, "norm", NORMS))
+    values = linear.dense_features(X)
+    box = check_support(support, values.shape[1])
+    if box is not None:
+        check_inside(values, box, getattr(X, "columns", None))
+    with np.errstate(over="ignore", invalid="ignore"):
+        scores = check_scores(values @ linear.coef.T + linear.intercept)
+    if linear.is_binary:
+        now = (scores[:, 0] > 0.0).astype(np.intp)
+        moves, cost = moves_to_plane(values, linear.coef[0], scores[:, 0], norm, box)
+        then = 1 - now
+    else:
+        now = scores.argmax(axis=1)
+        moves, cost, then = _moves_to_other_classes(linear, values, now, norm, box)
+    points = values + moves
+    if box is not None:
+        points = np.clip(points, box.low, box.high)
+    is_possible = np.isfinite(cost)
+    return FlippingPerturbation(
+        points=points,
+        cost=cost,
+        is_possible=is_possible,
+        moved=(moves != 0.0) & is_possible[:, None],
+        labels=linear.classes[now],
+        flipped_labels=linear.classes[np.where(is_possible, then, now)],
+        values=values.copy(),
+        feature_names=linear.names_for(X),
+    )
+
+
+def _moves_to_other_classes(
+    linear: FittedLinear, X: Array, now: npt.NDArray[np.intp], norm: Norm, box: Box | None
+) -> tuple[Array, Array, npt.NDArray[np.intp]]:
+    """The cheapest over all other classes, each met where it ties with the class that wins now."""
+    moves, cost, then = np.full_like(X, np.nan), np.full(len(X), np.inf), now.copy()
+    for winner in np.unique(now):
+        rows = np.flatnonzero(now == winner)
+        for rival in np.flatnonzero(np.arange(len(linear.classes)) != winner):
+            w = linear.coef[rival] - linear.coef[winner]
+            lead = X[rows] @ w + (linear.intercept[rival] - linear.intercept[winner])
+            # Rounding may see the rival ahead by a hair; it is not.
+            found, price = moves_to_plane(X[rows], w, np.minimum(lead, 0.0), norm, box)
+            better = price < cost[rows]
+            moves[rows[better]], cost[rows[better]] = found[better], price[better]
+            then[rows[better]] = rival
+    return moves, cost, then
+
+
+def worst_case_atoms(
+    model: Any,
+    X: Any,
+    y: Any,
+    index: int,
+    *,
+    epsilon: float,
+    kappa: float = 1.0,
+    norm: Norm = "linf",
+    support: Support,
+    sample_weight: Any = None,
+) -> tuple[WorstCaseAtom, ...]:
+    """What the worst distribution in the Wasserstein ball does to one sample.
+
+    Parameters
+    ----------
+    model : fitted linear classifier of two classes
+        With ``coef_``, ``intercept_`` and ``classes_``.
+    X, y : array of shape (n_samples, n_features), array of shape (n_samples,)
+        All samples of the ball; the radius is a budget that they share. Labels are the model's.
+    index : int
+        The row to look at.
+    epsilon, kappa, norm, support, sample_weight
+        The ball, as in :func:`fdrsvm.worst_case_distribution`; a support is needed.
+
+    Returns
+    -------
+    tuple of WorstCaseAtom
+        One or two, the heavier first: a sample may be split. None if it has no weight.
+    """
+    linear = read_linear(model)
+    values = linear.dense_features(X)
+    signs = linear.signs(y, len(values))
+    index = check_row(index, len(values), "index")
+    worst = worst_case_distribution(
+        linear.coef[0],
+        X,
+        signs,
+        epsilon=epsilon,
+        kappa=kappa,
+        norm=norm,
+        support=support,
+        sample_weight=sample_weight,
+        intercept=float(linear.intercept[0]),
+    )
+    mine = np.flatnonzero(worst.source_index == index)
+    mine = mine[np.argsort(-worst.weights[mine], kind="stable")]
+    distances = norm_rows(worst.points[mine] - values[index], norm)
+    return tuple(
+        WorstCaseAtom(
+            point=worst.points[at],
+            label=linear.classes[int(worst.labels[at] > 0.0)],
+            mass=float(worst.weights[at]),
+            cost=float(distance) + (kappa if worst.labels[at] != signs[index] else 0.0),
+        )
+        for at, distance in zip(mine, distances, strict=True)
+    )

@@ -1,0 +1,113 @@
+"""How the worst-case risk of a model grows with the radius of the ball."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from fdrsvm.core.arrays import Array, check_vector
+from fdrsvm.core.losses import MarginLoss
+from fdrsvm.core.norms import Norm
+from fdrsvm.errors import InvalidInputError
+from fdrsvm.inspection.fitted import read_linear
+from fdrsvm.risk.ball import Support
+from fdrsvm.risk.worst_case import RiskOracle
+
+__all__ = ["RiskCurve", "risk_curve"]
+
+
+class RiskCurve(NamedTuple):
+    """Worst-case risk against radius.
+
+    Attributes
+    ----------
+    radii : ndarray of shape (n_radii,)
+        The radii, in the order given.
+    risk : ndarray of shape (n_radii,)
+        The worst-case risk at each: concave in the radius, and never falling.
+    multiplier : ndarray of shape (n_radii,)
+        Its slope there: what a slightly larger radius would add, per unit.
+    """
+
+    radii: Array
+    risk: Array
+    multiplier: Array
+
+
+def risk_curve(
+    model: Any,
+    X: Any,
+    y: Any,
+    *,
+    radii: Any,
+    kappa: float = 1.0,
+    norm: Norm = "linf",
+    support: Support = None,
+    loss: str | MarginLoss = "hinge",
+    sample_weight: Any = None,
+) -> RiskCurve:
+    """Exact worst-case risk of a model on some data, at each of several radii.
+
+    Parameters
+    ----------
+    model : fitted linear classifier of two classes
+        With ``coef_``, ``intercept_`` and ``classes_``.
+    X : array, data frame or sparse matrix of shape (n_samples, n_features)
+        The samples, best such as were not used in training.
+    y : array of shape (n_samples,)
+        Their labels, which must be the model's classes.
+    radii : array of shape (n_radii,)
+        Radii of the ball, at least 0. At 0 the risk is the mean loss.
+    kappa, norm, support, loss, sample_weight
+        The ball and the loss, as in :func:`fdrsvm.worst_case_risk`.
+
+    Returns
+    -------
+    RiskCurve
+        ``radii``, ``risk``, ``multiplier``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn.svm import LinearSVC
+    >>> from fdrsvm.inspection import risk_curve
+    >>> X, y = np.array([[0.0, 1.0], [1.0, 0.0], [0.9, 0.2]]), ["ok", "fault", "fault"]
+    >>> model = LinearSVC(C=100.0).fit(X, y)
+    >>> curve = risk_curve(model, X, y, radii=[0.0, 0.1, 0.2])
+    >>> bool((np.diff(curve.risk) > 0.0).all())
+    True
+    """
+    linear = read_linear(model)
+    signs = linear.signs(y, linear.features(X).shape[0])
+    checked = _check_radii(radii)
+    oracle = RiskOracle(
+        X,
+        signs,
+        epsilon=0.0,
+        kappa=kappa,
+        norm=norm,
+        support=support,
+        loss=loss,
+        sample_weight=sample_weight,
+    )
+    found = []
+    for radius in checked:
+        oracle.ball = replace(oracle.ball, epsilon=float(radius))
+        with np.errstate(over="ignore", invalid="ignore"):  # the oracle checks what comes out
+            found.append(oracle(linear.coef[0], float(linear.intercept[0])))
+    return RiskCurve(
+        radii=checked,
+        risk=np.array([risk.value for risk in found]),
+        multiplier=np.array([risk.multiplier for risk in found]),
+    )
+
+
+def _check_radii(radii: Any) -> Array:
+    checked = check_vector(radii, "radii", np.size(radii), "radii").copy()
+    if checked.size == 0 or (checked < 0.0).any():
+        raise InvalidInputError(
+            "radii", "must be one or more numbers, at least 0", f"they are {radii!r}"
+        )
+    return checked

@@ -1,0 +1,92 @@
+"""Whether a model from a file has given up on given rows, and what to type about it."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from fdrsvm.core.parameters import from_plain
+from fdrsvm.data.rows import Rows
+from fdrsvm.errors import DegenerateModelWarning, InvalidInputError, UnsupportedError
+from fdrsvm.estimators.degenerate import (
+    ENOUGH,
+    FLAT,
+    Evidence,
+    Setting,
+    client_evidence,
+    flip_share,
+    judge,
+    pooled,
+)
+from fdrsvm.inspection.certifying import training_counts
+from fdrsvm.model.linear_model import LinearModel
+from fdrsvm.model.record import VERDICT
+from fdrsvm.model.trained_ball import ROBUST, Ball, balls
+from fdrsvm.model.unscaling import Scaling
+
+
+def verdict(model: LinearModel, rows: Rows | None = None) -> str | None:
+    """What is wrong on these rows, or was in training, and what to type; None if nothing is.
+
+    The rules are those of :mod:`fdrsvm.estimators.degenerate`. A few rows that are all of one class
+    or all equal say nothing against a model.
+    """
+    kept = model.record.get(VERDICT)
+    if rows is None:
+        return None if kept is None else str(kept)
+    evidence, setting = _evidence(model, rows), _setting(model)
+
+    def judged(may_be_flat: bool) -> DegenerateModelWarning | None:
+        return judge(evidence, model.classes, setting, least_rows=ENOUGH, may_be_flat=may_be_flat)
+
+    if kept is not None and judged(may_be_flat=False) is None:
+        return f"in training {kept}"  # which knew how rare the classes are
+    found = judged(may_be_flat=ignores_features(model))
+    return None if found is None else found.for_command_line
+
+
+def ignores_features(model: LinearModel, rows: Rows | None = None) -> bool:
+    """Whether no feature matters: scores hardly differ between the rows, and hardly could.
+
+    They hardly could if they hardly differ where all features move by 1 at once, as scaled; where
+    features are not scaled, if all weights are 0. Equal rows have equal scores under any model.
+    """
+    if rows is not None and not _evidence(model, rows).is_flat:
+        return False
+    scaling = Scaling.of(model)
+    if scaling.method == "none":
+        return not model.coef.any()
+    reach = np.abs(scaling.unfold(model).coef).sum(axis=1)
+    return bool((reach <= 2.0 * FLAT).all())
+
+
+def _evidence(model: LinearModel, rows: Rows) -> Evidence:
+    codes = rows.codes(model.classes)
+    mine = [rows.clients == name for name in rows.client_names]
+    return pooled(
+        [client_evidence(model.coef, model.intercept, rows.X[own], codes[own]) for own in mine]
+    )
+
+
+def _setting(model: LinearModel) -> Setting:
+    own = _balls(model)
+    gap = np.max(from_plain(model.certificate.get("gap", 0.0)))
+    tol = from_plain(model.params.get("tol", 0.0))
+    return Setting(
+        estimator=model.estimator,
+        class_weight=from_plain(model.params.get("class_weight")),
+        flip_share=flip_share([one.epsilon for one in own], [one.kappa for one in own]),
+        has_radius=not own or max(one.epsilon for one in own) > 0.0,
+        is_solved=tol == 0.0 or not math.isfinite(gap) or bool(gap <= tol),
+    )
+
+
+def _balls(model: LinearModel) -> list[Ball]:
+    """Those of training, as far as the file tells."""
+    if model.estimator not in ROBUST:
+        return []
+    try:
+        return list(balls(model, training_counts(model)).values())
+    except (InvalidInputError, UnsupportedError):  # clients are not known by name
+        return []

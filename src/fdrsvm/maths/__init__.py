@@ -1,1 +1,0 @@
-"""Pure mathematics: norms, losses and checked arrays. No random numbers, no files, no state."""

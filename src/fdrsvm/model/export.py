@@ -1,0 +1,147 @@
+"""A model in the languages of other machines: ONNX, structured text and JSON.
+
+Each export says where it comes from: the classes, the names of the features, the certificate, and
+the fingerprint of the coefficients.
+"""
+
+from __future__ import annotations
+
+import importlib
+import json
+from typing import Any
+
+import numpy as np
+
+from fdrsvm.core.files import PathLike, write_atomically
+from fdrsvm.core.plain_json import encode
+from fdrsvm.errors import UnsupportedError
+from fdrsvm.model.linear_model import LinearModel
+from fdrsvm.model.structured_text import to_structured_text
+
+__all__ = ["to_json", "to_onnx", "to_structured_text", "write_onnx"]
+
+# Of 2022: old enough for the runtimes on gateways, and all that a linear model needs.
+_OPSET = 17
+_IR_VERSION = 8
+
+
+def to_onnx(model: LinearModel) -> bytes:
+    """An ONNX model in float64, which any runtime with opset 17 can run.
+
+    Its input is ``X``, of shape (n_samples, n_features); its outputs are ``score``, as from
+    ``decision_function``, and ``label``, as from ``predict``. ONNX cannot refuse input: where X is
+    not finite, neither is ``score``, and ``label`` means nothing.
+
+    Parameters
+    ----------
+    model : LinearModel
+        The model.
+    """
+    onnx = _import_onnx()
+    graph = onnx.helper.make_graph(
+        _nodes(onnx, model),
+        "fdrsvm",
+        [_tensor_info(onnx, "X", onnx.TensorProto.DOUBLE, model.n_features)],
+        _outputs(onnx, model),
+        _constants(onnx, model),
+    )
+    proto = onnx.helper.make_model(
+        graph,
+        opset_imports=[onnx.helper.make_opsetid("", _OPSET)],
+        ir_version=_IR_VERSION,
+        producer_name="fdrsvm",
+    )
+    onnx.helper.set_model_props(proto, _properties(model))
+    return bytes(proto.SerializeToString(deterministic=True))
+
+
+def write_onnx(model: LinearModel, path: PathLike) -> None:
+    """Write ``to_onnx(model)``; a write that fails leaves an older file as it was."""
+    write_atomically(path, to_onnx(model))
+
+
+def to_json(model: LinearModel) -> str:
+    """All of a model as JSON for people and other programs; ``load_model`` does not read it.
+
+    Floats have all the digits that float64 needs; ``{"$float": "inf"}`` stands for infinity.
+    """
+    content = {
+        "estimator": model.estimator,
+        "classes": model.classes,
+        "feature_names": model.feature_names,
+        "coef": model.coef.tolist(),
+        "intercept": model.intercept.tolist(),
+        "params": encode(model.params),
+        "certificate": encode(model.certificate),
+        "fingerprint": model.fingerprint,
+    }
+    if model.record:
+        content["record"] = encode(model.record)
+    return json.dumps(content, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+
+
+def _import_onnx() -> Any:
+    try:
+        return importlib.import_module("onnx")
+    except ImportError as error:
+        raise UnsupportedError(
+            f"to_onnx: needs the package onnx ({error}); run pip install 'fdr-svm[onnx]'"
+        ) from None
+
+
+def _nodes(onnx: Any, model: LinearModel) -> list[Any]:
+    node = onnx.helper.make_node
+    product = node("MatMul", ["X", "coef"], ["product"])
+    label = node("Gather", ["classes", "index"], ["label"])
+    if len(model.classes) > 2:
+        scores = node("Add", ["product", "intercept"], ["score"])
+        index = node("ArgMax", ["score"], ["index"], axis=1, keepdims=0)
+        return [product, scores, index, label]
+    return [
+        product,
+        node("Add", ["product", "intercept"], ["column"]),
+        node("Squeeze", ["column", "columns"], ["score"]),
+        node("Greater", ["score", "zero"], ["positive"]),
+        node("Cast", ["positive"], ["index"], to=onnx.TensorProto.INT64),
+        label,
+    ]
+
+
+def _constants(onnx: Any, model: LinearModel) -> list[Any]:
+    arrays = {"coef": np.ascontiguousarray(model.coef.T), "intercept": model.intercept}
+    if len(model.classes) == 2:
+        arrays |= {"columns": np.array([1], dtype=np.int64), "zero": np.array(0.0)}
+    tensors = [onnx.numpy_helper.from_array(array, name) for name, array in arrays.items()]
+    labels = [x.encode() if isinstance(x, str) else x for x in model.classes]
+    kind = _label_type(onnx, model)
+    return [*tensors, onnx.helper.make_tensor("classes", kind, [len(labels)], labels)]
+
+
+def _outputs(onnx: Any, model: LinearModel) -> list[Any]:
+    width = () if len(model.classes) == 2 else (len(model.classes),)
+    return [
+        _tensor_info(onnx, "score", onnx.TensorProto.DOUBLE, *width),
+        _tensor_info(onnx, "label", _label_type(onnx, model)),
+    ]
+
+
+def _tensor_info(onnx: Any, name: str, kind: int, *width: int) -> Any:
+    return onnx.helper.make_tensor_value_info(name, kind, ["n_samples", *width])
+
+
+def _label_type(onnx: Any, model: LinearModel) -> int:
+    types = onnx.TensorProto
+    names = {str: types.STRING, int: types.INT64, float: types.DOUBLE, bool: types.BOOL}
+    return int(names[type(model.classes[0])])
+
+
+def _properties(model: LinearModel) -> dict[str, str]:
+    content = {
+        "classes": model.classes,
+        "feature_names": model.feature_names,
+        "params": encode(model.params),
+        "certificate": encode(model.certificate),
+        "gap": encode(model.certificate.get("gap")),
+    }
+    texts = {key: json.dumps(value, allow_nan=False) for key, value in content.items()}
+    return {"estimator": model.estimator, "fingerprint": model.fingerprint, **texts}

@@ -1,0 +1,209 @@
+"""What training leaves behind: weights, classes, names, and the certificate that goes with them.
+
+Every estimator makes one, and every file and export is made from one. It needs no scikit-learn.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+from scipy import sparse
+
+from fdrsvm.core.arrays import Array, check_matrix, check_vector
+from fdrsvm.core.plain_json import check_text, plain
+from fdrsvm.errors import InvalidInputError, NumericalError
+
+Label: TypeAlias = str | int | float | bool
+
+
+@dataclass(frozen=True, eq=False)
+class LinearModel:
+    """A linear classifier; ``checked`` makes one from input that nobody has checked yet.
+
+    Attributes
+    ----------
+    coef : array of shape (n_scores, n_features)
+        One row for two classes, whose score is above 0 for ``classes[1]``; else a row for each
+        class, and the largest score wins.
+    intercept : array of shape (n_scores,)
+        Added to the scores.
+    classes : tuple
+        The labels, all of one type: str, int, float or bool.
+    feature_names : tuple of str, or None
+        One name for each column of X.
+    estimator : str
+        Name of the class that trained the model.
+    params : dict
+        Its parameters: plain values, in which numbers may be infinite.
+    certificate : dict
+        What is proved about the weights (objective, lower bound, gap, ...): plain values.
+    record : dict
+        How it was trained, as far as that was kept (scaling, rounds, rows): plain values. Nothing
+        here changes what the model answers.
+    """
+
+    coef: Array
+    intercept: Array
+    classes: tuple[Label, ...]
+    feature_names: tuple[str, ...] | None
+    estimator: str
+    params: dict[str, Any]
+    certificate: dict[str, Any]
+    record: dict[str, Any] = field(default_factory=dict)
+
+    @classmethod
+    def checked(
+        cls,
+        coef: Any,
+        intercept: Any,
+        classes: Iterable[Any],
+        *,
+        estimator: str,
+        feature_names: Iterable[str] | None = None,
+        params: Mapping[str, Any] | None = None,
+        certificate: Mapping[str, Any] | None = None,
+        record: Mapping[str, Any] | None = None,
+    ) -> LinearModel:
+        """A model with arrays of its own, or an InvalidInputError that names the fault."""
+        labels = _check_classes(classes)
+        n_scores = 1 if len(labels) == 2 else len(labels)
+        weights = _check_coef(coef, n_scores, len(labels))
+        return cls(
+            coef=weights,
+            intercept=_own(check_vector(intercept, "intercept", n_scores, "scores")),
+            classes=labels,
+            feature_names=_check_names(feature_names, weights.shape[1]),
+            estimator=check_text(estimator, "estimator"),
+            params=_check_mapping(params, "params"),
+            certificate=_check_mapping(certificate, "certificate"),
+            record=_check_mapping(record, "record"),
+        )
+
+    @property
+    def n_features(self) -> int:
+        """Columns that X must have."""
+        return int(self.coef.shape[1])
+
+    @property
+    def fingerprint(self) -> str:
+        """SHA-256 of the coefficients, row by row, then the intercepts, as little-endian float64.
+
+        The exports carry it, so that what runs in a machine can be traced to a model file.
+        """
+        numbers = np.concatenate([self.coef.ravel(), self.intercept])
+        return hashlib.sha256(numbers.astype("<f8").tobytes()).hexdigest()
+
+    def decision_function(self, X: Any) -> Array:
+        """Scores: shape (n_samples,) for two classes, else (n_samples, n_classes).
+
+        Parameters
+        ----------
+        X : array, DataFrame or sparse matrix of shape (n_samples, n_features)
+            Finite. Named columns must be those of training, in the same order.
+        """
+        matrix = check_matrix(X)
+        self._check_columns(matrix.shape[1], getattr(X, "columns", None))
+        with np.errstate(over="ignore", invalid="ignore"):
+            scores: Array = np.asarray(matrix @ self.coef.T) + self.intercept
+        if not np.isfinite(scores).all():
+            # Else NaN > 0 is False, and a machine that left its range would pass for classes[0].
+            row = int(np.argwhere(~np.isfinite(scores))[0, 0])
+            raise NumericalError(f"X: the score of row {row} overflows float64")
+        return scores[:, 0] if len(self.classes) == 2 else scores
+
+    def predict(self, X: Any) -> npt.NDArray[Any]:
+        """Labels, one per sample; equal scores go to the class that comes first."""
+        scores = self.decision_function(X)
+        index = scores > 0.0 if scores.ndim == 1 else scores.argmax(axis=1)
+        labels = np.array(self.classes)
+        return labels[index.astype(np.intp)]
+
+    def _check_columns(self, n_columns: int, columns: Any) -> None:
+        if n_columns != self.n_features:
+            raise InvalidInputError(
+                "X",
+                f"must have the {self.n_features} features of training",
+                f"it has {n_columns}",
+            )
+        names = [] if columns is None else list(columns)
+        if self.feature_names is None or not all(isinstance(name, str) for name in names):
+            return
+        for at, (name, wanted) in enumerate(zip(names, self.feature_names, strict=False)):
+            if name != wanted:
+                raise InvalidInputError(
+                    "X",
+                    "its columns must be those of training, in the same order",
+                    f"column {at} is {name!r}, not {wanted!r}",
+                )
+
+
+def _own(array: Array) -> Array:
+    """A copy that nobody can change: the model is frozen, and so are its numbers."""
+    copy = np.array(array, dtype=np.float64, order="C")
+    copy.setflags(write=False)
+    return copy
+
+
+def _check_coef(coef: Any, n_scores: int, n_classes: int) -> Array:
+    matrix = check_matrix(coef, "coef")
+    if matrix.shape[0] != n_scores:
+        raise InvalidInputError(
+            "coef",
+            f"must have {n_scores} row(s) for {n_classes} classes",
+            f"its shape is {matrix.shape}",
+        )
+    return _own(matrix.toarray() if sparse.issparse(matrix) else matrix)
+
+
+def _check_classes(classes: Iterable[Any]) -> tuple[Label, ...]:
+    labels = tuple(_check_label(label) for label in _listed(classes, "classes"))
+    if len(labels) < 2 or len(set(labels)) < len(labels):
+        raise InvalidInputError("classes", "must be two or more, all different", f"got {labels}")
+    if len({type(label) for label in labels}) > 1:
+        raise InvalidInputError("classes", "must be of one type", f"got {labels}")
+    return labels
+
+
+def _check_label(label: Any) -> Label:
+    if isinstance(label, (bool, np.bool_)):
+        return bool(label)
+    if isinstance(label, str):
+        return check_text(label, "classes")
+    if isinstance(label, (int, np.integer)) and -(2**63) <= int(label) < 2**63:
+        return int(label)
+    if isinstance(label, (float, np.floating)) and math.isfinite(label):
+        return float(label)
+    raise InvalidInputError(
+        "classes", "labels must be text, 64-bit integers, finite floats or bool", f"got {label!r}"
+    )
+
+
+def _check_names(names: Iterable[str] | None, n_features: int) -> tuple[str, ...] | None:
+    if names is None:
+        return None
+    checked = tuple(check_text(name, "feature_names") for name in _listed(names, "feature_names"))
+    if len(checked) != n_features or len(set(checked)) < n_features:
+        raise InvalidInputError(
+            "feature_names",
+            f"must be {n_features} different names, one for each feature",
+            f"got {len(checked)}, {len(set(checked))} of them different",
+        )
+    return checked
+
+
+def _check_mapping(value: Mapping[str, Any] | None, argument: str) -> dict[str, Any]:
+    if value is not None and not isinstance(value, Mapping):
+        raise InvalidInputError(argument, "must be a mapping", f"it is a {type(value).__name__}")
+    return dict(plain(value or {}, argument))
+
+
+def _listed(value: Iterable[Any], argument: str) -> list[Any]:
+    if isinstance(value, (str, bytes)) or not isinstance(value, Iterable):
+        raise InvalidInputError(argument, "must be a list", f"it is {value!r}")
+    return list(value)

@@ -1,0 +1,103 @@
+"""Model files: one safetensors container each, checked bit by bit when it is read.
+
+Nothing in a model file can run, and bytes that ``save_model`` would not have written are refused:
+whoever loads a model has the numbers that were saved, or an error that names the file.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+from fdrsvm.core.codec import Packed, pack, unpack
+from fdrsvm.core.files import PathLike, read_capped, write_atomically
+from fdrsvm.core.plain_json import decode, encode
+from fdrsvm.errors import CorruptDataError, InvalidInputError
+from fdrsvm.model.linear_model import LinearModel
+
+_KIND = "model"
+_FIRST = b"{"  # of the header, after its length
+_VERSION = 1
+_FIELDS = ("classes", "feature_names", "estimator", "params", "certificate")
+# 32 million coefficients. More is not a model of ours, and must not fill a gateway's memory.
+_MAX_BYTES = 1 << 28
+
+
+def save_model(model: LinearModel, path: PathLike) -> None:
+    """Write a model; a write that fails or is cut off leaves an older file as it was.
+
+    Parameters
+    ----------
+    model : LinearModel
+        From an estimator or from ``LinearModel.checked``.
+    path : path
+        Its folder must exist. Any suffix will do; ``.safetensors`` tells other tools what it is.
+    """
+    write_atomically(path, model_bytes(model))
+
+
+def model_bytes(model: LinearModel) -> bytes:
+    """What ``save_model`` writes, for those who write other files with it."""
+    data = _model_bytes(model)
+    if len(data) > _MAX_BYTES:
+        raise InvalidInputError(
+            "model", f"must take at most {_MAX_BYTES} bytes", f"it takes {len(data)}"
+        )
+    return data
+
+
+def load_model(path: PathLike) -> LinearModel:
+    """Read a model that ``save_model`` wrote.
+
+    Raises
+    ------
+    FileNotFoundError
+        If there is no such file.
+    CorruptDataError
+        If the file was cut or altered, is too large, or is of another kind or a newer version.
+    """
+    try:
+        data = read_capped(path, _MAX_BYTES)
+        if data[8:9] != _FIRST:  # a table or a report, given in place of the model
+            raise CorruptDataError(
+                f"{_KIND}: not a file of this package; give the model.safetensors that fdrsvm fit "
+                "wrote, or the file that save() wrote"
+            )
+        return _parse_model(data)
+    except (CorruptDataError, InvalidInputError) as error:
+        raise CorruptDataError(f"{os.fspath(path)}: {error}") from None
+
+
+def _model_bytes(model: LinearModel) -> bytes:
+    header: dict[str, Any] = {name: getattr(model, name) for name in _FIELDS}
+    for name in ("params", "certificate"):
+        header[name] = encode(header[name])
+    if model.record:  # files of the first release have none
+        header["record"] = encode(model.record)
+    return pack(_KIND, _VERSION, header, {"coef": model.coef, "intercept": model.intercept})
+
+
+def _parse_model(data: bytes) -> LinearModel:
+    packed = unpack(data, _KIND, _VERSION, max_bytes=_MAX_BYTES)
+    try:
+        model = _build_model(packed)
+    except KeyError as error:
+        raise CorruptDataError(f"{_KIND}: {error} is missing") from None
+    # Catches all that the checks let pass: other types, spare fields, a model from elsewhere.
+    if _model_bytes(model) != data:
+        raise CorruptDataError(f"{_KIND}: its content is not what this package writes")
+    return model
+
+
+def _build_model(packed: Packed) -> LinearModel:
+    header, arrays = packed
+    return LinearModel.checked(
+        arrays["coef"],
+        arrays["intercept"],
+        header["classes"],
+        estimator=header["estimator"],
+        feature_names=header["feature_names"],
+        params=decode(header["params"], "params"),
+        certificate=decode(header["certificate"], "certificate"),
+        record=decode(header.get("record", {}), "record"),
+    )

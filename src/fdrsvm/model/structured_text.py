@@ -1,0 +1,236 @@
+"""A model as IEC 61131-3 structured text, for a PLC.
+
+The text is the plainest that does the job: one assignment a feature, no loops, no arrays, no
+library calls but ABS, so that it compiles in any tool with LREAL. Names of features and classes may
+come from anywhere; they are written as legal identifiers and harmless ASCII comments.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import unicodedata
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from itertools import count
+from typing import Any
+
+from fdrsvm.core.arrays import Array
+from fdrsvm.errors import InvalidInputError
+from fdrsvm.model.linear_model import Label, LinearModel
+
+_MAX_NAME = 32  # the shortest limit among common PLC tools
+_MAX_COMMENT = 160
+_LEGAL = re.compile(r"[A-Za-z](_?[A-Za-z0-9])*")
+
+# Keywords, types, functions and blocks of the standard; then what common tools add to them.
+_WORDS = """
+ABS ABSTRACT ACOS ACTION ADD AND ANDN ANY ARRAY ASIN AT ATAN ATAN2 BEGIN BY BYTE CAL CALC CALCN CASE
+CHAR CLASS CONCAT CONFIGURATION CONSTANT CONTINUE COS CTD CTU CTUD DATE DATE_AND_TIME DELETE DINT
+DIV DO DT DWORD ELSE ELSIF EN END END_ACTION END_CASE END_CLASS END_CONFIGURATION END_FOR
+END_FUNCTION END_FUNCTION_BLOCK END_IF END_INTERFACE END_METHOD END_NAMESPACE END_PROGRAM END_REPEAT
+END_RESOURCE END_STEP END_STRUCT END_TRANSITION END_TYPE END_VAR END_WHILE ENO EQ EXIT EXP EXPT
+EXTENDS FALSE FINAL FIND FOR FROM FUNCTION FUNCTION_BLOCK F_EDGE F_TRIG GE GOTO GT IF IMPLEMENTS
+INITIAL_STEP INSERT INT INTERFACE INTERNAL INTERVAL JMP JMPC JMPCN LD LDATE LDATE_AND_TIME LDN LDT
+LE LEFT LEN LIMIT LINT LN LOG LOWER_BOUND LREAL LT LTIME LTIME_OF_DAY LTOD LWORD MAX METHOD MID MIN
+MOD MOVE MUL MUX NAMESPACE NE NIL NON_RETAIN NOT NULL OF ON OR ORN OVERLAP OVERRIDE PERSISTENT
+PRIORITY PRIVATE PROGRAM PROTECTED PUBLIC R READ_ONLY READ_WRITE REAL REF REF_TO REPEAT REPLACE
+RESOURCE RET RETAIN RETC RETCN RETURN RIGHT ROL ROR ROUND RS RTC R_EDGE R_TRIG S SEL SEMA SHL SHR
+SIN SINGLE SINT SQRT SR ST STEP STN STRING STRUCT SUB SUPER TAN TASK THEN THIS TIME TIME_OF_DAY TO
+TOD TOF TON TP TRANSITION TRUE TRUNC TYPE UDINT UINT ULINT UNTIL UPPER_BOUND USING USINT VAR
+VAR_ACCESS VAR_CONFIG VAR_EXTERNAL VAR_GLOBAL VAR_INPUT VAR_IN_OUT VAR_OUTPUT VAR_TEMP WCHAR WHILE
+WITH WORD WSTRING XOR XORN
+
+ADR AND_THEN ASSERT AUTHOR BIT BITADR BLOCK BLOCK_DB BLOCK_FB BLOCK_FC BOOL CODE_VERSION1 CONST
+COUNTER DATA_BLOCK DEC END_BLOCK END_CONST END_DATA_BLOCK END_FUNCTIONBLOCK END_LABEL
+END_ORGANIZATION_BLOCK END_PROPERTY END_REGION END_UNION EXTERNAL FAMILY FUNCTIONBLOCK INC INDEXOF
+INI KNOW_HOW_PROTECT LABEL LIBRARY NAME OK ORGANIZATION_BLOCK OR_ELSE PARAMS POINTER PROPERTY
+REFERENCE REGION S5TIME SIZEOF STANDARD TIMER TITLE UNION UNLINKED VAR_INST VAR_STAT VERSION VOID
+XSTRING
+"""
+_RESERVED = frozenset(_WORDS.split())
+
+
+def to_structured_text(
+    model: LinearModel,
+    *,
+    name: str = "FDRSVM_Score",
+    alarm_on: Collection[Label] | None = None,
+) -> str:
+    """A FUNCTION_BLOCK that scores one sample a call.
+
+    Inputs are one LREAL a feature. Outputs are ``Score`` (or ``Score_1``, ``Score_2``, ... with
+    more than two classes), ``ClassNumber`` (1 is ``classes[0]``), ``Valid`` and perhaps ``Alarm``.
+    With an input that is not a number, or scores beyond 1E308, ``Valid`` is FALSE, ``ClassNumber``
+    is 0 and there is no alarm; what the machine should do then is for the caller to say.
+
+    Parameters
+    ----------
+    model : LinearModel
+        The model.
+    name : str
+        Name of the block.
+    alarm_on : labels, optional
+        The classes that set ``Alarm``. By default ``classes[1]`` if there are two and they are
+        numbers or booleans, as in -1 and 1. Sorted text does not tell which class is the fault,
+        so with text there is no ``Alarm`` unless asked for.
+    """
+    scores = _score_names(len(model.classes))
+    alarms = _alarm_numbers(model, alarm_on)
+    inputs = _input_names(model, {name, *scores, "ClassNumber", "Valid", "Alarm", "Best"}, name)
+    lines = [
+        *_header(model),
+        f"FUNCTION_BLOCK {name}",
+        *_block("VAR_INPUT", _inputs(model, inputs)),
+        *_block("VAR_OUTPUT", _outputs(scores, alarms)),
+        *_block("VAR", ["Best : LREAL;"] if len(scores) > 1 else []),
+        *_scoring(model, scores, inputs),
+        *_choice(scores),
+        *([f"Alarm := {_any_of('ClassNumber', alarms)};"] if alarms else []),
+        "END_FUNCTION_BLOCK",
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _alarm_numbers(model: LinearModel, alarm_on: Collection[Label] | None) -> list[int]:
+    if alarm_on is None:
+        usual = len(model.classes) == 2 and not isinstance(model.classes[0], str)
+        return [2] if usual else []
+    if isinstance(alarm_on, str) or not set(alarm_on) <= set(model.classes):
+        raise InvalidInputError(
+            "alarm_on", f"must be a list of labels among {model.classes}", f"it is {alarm_on!r}"
+        )
+    return sorted(model.classes.index(label) + 1 for label in set(alarm_on))
+
+
+def _score_names(n_classes: int) -> list[str]:
+    return ["Score"] if n_classes == 2 else [f"Score_{k}" for k in range(1, n_classes + 1)]
+
+
+def _input_names(model: LinearModel, taken: set[str], name: str) -> list[str]:
+    if not _is_identifier(name):
+        raise InvalidInputError("name", "must be a legal identifier", f"it is {name!r}")
+    names = model.feature_names or tuple(f"x{at}" for at in range(model.n_features))
+    return _identifiers(names, taken)
+
+
+def _is_identifier(name: Any) -> bool:
+    return (
+        isinstance(name, str)
+        and _LEGAL.fullmatch(name) is not None
+        and len(name) <= _MAX_NAME
+        and name.upper() not in _RESERVED
+    )
+
+
+def _identifiers(names: Sequence[str], taken: Iterable[str]) -> list[str]:
+    """One legal identifier a name, no two alike in any case of letters."""
+    used = {word.upper() for word in taken} | _RESERVED
+    found: dict[int, str] = {}
+    # Names that are legal as they are go first, so that "a b" cannot take the name of "a_b".
+    for at in sorted(range(len(names)), key=lambda at: not _is_identifier(names[at])):
+        base = _legal_base(names[at], at)
+        found[at] = next(word for word in _variants(base) if word.upper() not in used)
+        used.add(found[at].upper())
+    return [found[at] for at in range(len(names))]
+
+
+def _legal_base(name: str, at: int) -> str:
+    ascii_name = unicodedata.normalize("NFKD", name).encode("ascii", "ignore").decode()
+    base = re.sub(r"[^A-Za-z0-9]+", "_", ascii_name).strip("_")
+    if not base:
+        return f"x{at}"
+    return base if base[0].isalpha() else f"x_{base}"
+
+
+def _variants(base: str) -> Iterator[str]:
+    """The name cut to length, then with _2, _3, ... at its end."""
+    yield base[:_MAX_NAME].rstrip("_")
+    for number in count(2):
+        suffix = f"_{number}"
+        yield base[: _MAX_NAME - len(suffix)].rstrip("_") + suffix
+
+
+def _header(model: LinearModel) -> Iterator[str]:
+    yield _comment("FDR-SVM linear classifier, generated; train anew rather than edit")
+    yield _comment(f"Estimator: {json.dumps(model.estimator)}")
+    for number, label in enumerate(model.classes, start=1):
+        yield _comment(f"Class {number}: {json.dumps(label)}")
+    for key, value in model.certificate.items():
+        yield _comment(f"Certificate {json.dumps(key)}: {json.dumps(value)}")
+    yield _comment(f"SHA-256 of the coefficients: {model.fingerprint}")
+
+
+def _comment(text: str) -> str:
+    """A comment that its content can neither end nor, where comments nest, open again."""
+    safe = text.replace("*", "\\u002a")
+    cut = safe if len(safe) <= _MAX_COMMENT else safe[:_MAX_COMMENT] + " ..."
+    return f"(* {cut} *)"
+
+
+def _block(keyword: str, declarations: Sequence[str]) -> list[str]:
+    if not declarations:
+        return []
+    return [keyword, *(f"    {line}" for line in declarations), "END_VAR"]
+
+
+def _inputs(model: LinearModel, inputs: Sequence[str]) -> list[str]:
+    names = model.feature_names or inputs
+    return [
+        f"{word} : LREAL; {_comment(json.dumps(name))}"
+        for word, name in zip(inputs, names, strict=True)
+    ]
+
+
+def _outputs(scores: Sequence[str], alarms: Sequence[int]) -> list[str]:
+    return [
+        *(f"{score} : LREAL;" for score in scores),
+        f"ClassNumber : DINT; {_comment('0 while Valid is FALSE')}",
+        f"Valid : BOOL; {_comment('FALSE if an input is not a number or a score overflows')}",
+        *(
+            [f"Alarm : BOOL; {_comment('FALSE while Valid is FALSE: watch both')}"]
+            if alarms
+            else []
+        ),
+    ]
+
+
+def _scoring(model: LinearModel, scores: Sequence[str], inputs: Sequence[str]) -> Iterator[str]:
+    for row, score in enumerate(scores):
+        yield f"{score} := {_literal(model.intercept[row])};"
+        yield from _terms(score, model.coef[row], inputs)
+
+
+def _terms(score: str, weights: Array, inputs: Sequence[str]) -> Iterator[str]:
+    for weight, word in zip(weights, inputs, strict=True):
+        # Two operators in a row, as in "+ -1.0", are not legal everywhere.
+        sign = "-" if weight < 0.0 else "+"
+        yield f"{score} := {score} {sign} {_literal(abs(weight))} * {word};"
+
+
+def _literal(value: float) -> str:
+    """17 significant digits, which name one float64 and no other."""
+    return f"{value:.16E}"
+
+
+def _choice(scores: Sequence[str]) -> list[str]:
+    # Each comparison is FALSE for NaN.
+    valid = [f"Valid := Valid AND (ABS({score}) <= 1.0E+308);" for score in scores]
+    choose = _sign_choice() if len(scores) == 1 else _largest_choice(scores)
+    body = [f"    {line}" for line in choose]
+    return ["Valid := TRUE;", *valid, "ClassNumber := 0;", "IF Valid THEN", *body, "END_IF;"]
+
+
+def _sign_choice() -> list[str]:
+    return ["ClassNumber := 1;", "IF Score > 0.0 THEN", "    ClassNumber := 2;", "END_IF;"]
+
+
+def _largest_choice(scores: Sequence[str]) -> list[str]:
+    lines = ["ClassNumber := 1;", f"Best := {scores[0]};"]
+    for number, score in enumerate(scores[1:], start=2):
+        lines += [f"IF {score} > Best THEN", f"    ClassNumber := {number};"]
+        lines += [f"    Best := {score};", "END_IF;"]
+    return lines
+
+
+def _any_of(variable: str, numbers: Sequence[int]) -> str:
+    return " OR ".join(f"({variable} = {number})" for number in numbers)

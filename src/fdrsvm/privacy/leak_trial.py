@@ -1,0 +1,151 @@
+"""The leak test as a command: train with a recorder, or take a recording, then attack and print."""
+
+from __future__ import annotations
+
+import tempfile
+import warnings
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from fdrsvm.core.arrays import Array
+from fdrsvm.core.files import PathLike
+from fdrsvm.errors import ConvergenceWarning
+from fdrsvm.federated.in_process import InProcess
+from fdrsvm.federated.methods.method import Algorithm
+from fdrsvm.federated.problem import make_client
+from fdrsvm.federated.rounds import Result, run_rounds
+from fdrsvm.privacy.attack import Limits
+from fdrsvm.privacy.leak_audit import ClientLeak, LeakAudit, audit_leak, audit_sums
+from fdrsvm.privacy.recording import Recorded, read_recording
+
+_HALF_SEED = 20251116
+
+
+class Audits(NamedTuple):
+    """What a server learns that sees every client's messages, or weighted sums over clients."""
+
+    of_clients: LeakAudit
+    of_sums: LeakAudit
+    half_known_of_clients: LeakAudit  # by an attacker that has every other row already
+    half_known_of_sums: LeakAudit
+    result: Result  # of the run
+
+
+def run_and_audit(
+    parts: Mapping[str, tuple[Array, Array]],
+    algorithm: Algorithm[Any],
+    *,
+    rounds: int = 300,
+    limits: Limits | None = None,
+    client_weights: Any = "equal",
+    **client_settings: Any,
+) -> Audits:
+    """Train in this process while all messages are recorded, then attack them.
+
+    Parameters
+    ----------
+    parts : mapping from client id to (X, y)
+        The clients' data, labels -1 and +1, scaled as in training.
+    algorithm : Algorithm
+        Any method.
+    rounds : int
+        Rounds to run; a bundle may be done before.
+    limits : (low, high), optional
+        What the attacker knows of the features' range.
+    client_weights : "equal", "samples", mapping or array
+        The weights alpha_g.
+    **client_settings
+        Of :func:`fdrsvm.federated.make_client`: epsilon, kappa, norm, fit_intercept, blur,
+        resolution, ...
+    """
+    clients = [make_client(name, X, y, **client_settings) for name, (X, y) in parts.items()]
+    with tempfile.TemporaryDirectory(prefix="fdrsvm-leak-") as folder:
+        transport = Recorded(InProcess(clients), folder)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConvergenceWarning)
+            result = run_rounds(
+                transport, algorithm, max_rounds=rounds, tol=0.0, client_weights=client_weights
+            )
+        recording = read_recording(folder)
+    rows = {name: X for name, (X, _) in parts.items()}
+    shared: dict[str, Any] = {
+        "limits": limits,
+        "resolution": float(client_settings.get("resolution", 0.0)),
+    }
+    known = half_of(parts)
+    return Audits(
+        audit_leak(recording, rows, **shared),
+        audit_sums(recording, rows, client_weights=client_weights, **shared),
+        audit_leak(recording, rows, known_rows=known, **shared),
+        audit_sums(recording, rows, client_weights=client_weights, known_rows=known, **shared),
+        result,
+    )
+
+
+def half_of(parts: Mapping[str, tuple[Array, Array]]) -> dict[str, tuple[Array, Array]]:
+    """Half of each client's rows, drawn by a fixed seed: what an insider may have."""
+    rng = np.random.default_rng(_HALF_SEED)
+    chosen = {name: rng.permutation(len(y))[: len(y) // 2] for name, (_, y) in parts.items()}
+    return {name: (X[chosen[name]], y[chosen[name]]) for name, (X, y) in parts.items()}
+
+
+def audit_folder(
+    folder: PathLike,
+    clients_rows: Mapping[str, Array] | None = None,
+    *,
+    limits: Limits | None = None,
+    resolution: float = 0.0,
+) -> LeakAudit:
+    """Attack a recording that :class:`fdrsvm.privacy.Recorded` wrote.
+
+    ``clients_rows`` are the features by client id, as they were trained on; without them claims are
+    counted but not graded. ``resolution`` is that of the run.
+    """
+    recording = read_recording(Path(folder))
+    return audit_leak(recording, clients_rows, limits=limits, resolution=resolution)
+
+
+def leak_table(audit: LeakAudit, half_known: LeakAudit | None = None) -> list[str]:
+    """Lines of text: one line per client, with rows, cuts seen, rows claimed and recovered, share.
+
+    "from cuts" are rows that cuts alone give away, "recovered" those of cuts and risks together.
+    With ``half_known``, by an attacker that has half of the rows: the other ones, and how many of
+    them it recovers.
+    """
+    header = ["client", "rows", "cuts", "claimed", "from cuts", "recovered", "share"]
+    lines = [_cells(one) for one in audit.clients]
+    if len(lines) > 1:
+        n_cuts = sum(client.n_cuts for client in audit.clients)
+        found = (audit.n_claimed, audit.n_from_cuts, audit.n_recovered, audit.share)
+        lines.append(["in all", audit.n_rows, n_cuts, *found])
+    if half_known is not None:
+        header += ["other half", "its recovered", "its share"]
+        others: list[Any] = [*half_known.clients]
+        others += [half_known] * (len(lines) - len(others))
+        for line, other in zip(lines, others, strict=True):
+            line += [other.n_rows, other.n_recovered, other.share]
+    return _aligned([header, *([_text(cell) for cell in line] for line in lines)])
+
+
+def _cells(one: ClientLeak) -> list[Any]:
+    found = (one.n_claimed, one.n_from_cuts, one.n_recovered, one.share)
+    return [one.client_id, one.n_rows, one.n_cuts, *found]
+
+
+def _text(cell: Any) -> str:
+    if cell is None:
+        return "-"
+    return f"{100.0 * cell:.1f} %" if isinstance(cell, float) else str(cell)
+
+
+def _aligned(lines: Iterable[Sequence[str]]) -> list[str]:
+    """The first column to the left, numbers to the right."""
+    table = [list(line) for line in lines]
+    widths = [max(map(len, column)) for column in zip(*table, strict=True)]
+    return [
+        "  ".join([line[0].ljust(widths[0]), *map(str.rjust, line[1:], widths[1:])])
+        for line in table
+    ]

@@ -1,0 +1,131 @@
+"""Cuts that nobody sent, from risks alone: [risk-pieces].
+
+Less its norm term a hinge risk is a sum of p_n max(0, 1 - z_n.w): between kinks it is c - s.w with
+the s and c of the touching cut, blurred or not, summed or not. As many models as (s, c) has numbers
+give it, if all lie in one piece. The nearest models of a run are tried together, and successive
+ones. What is found must also lie below every other risk, since a touching cut does: few wrong ones
+pass that.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from fdrsvm.core.arrays import Array
+from fdrsvm.privacy.observations import Risks
+
+_ROUNDING = 1e-14  # of a risk, relative to 1 + |risk|
+_EXTRA = 4  # times the rounding: what a check may miss by
+_SPREAD = 1e-13  # singular values below this share of the largest are rounding
+_SAME_WEIGHT = 1e-12  # other flips are another piece
+_REFITS = 2
+
+
+class Pieces(NamedTuple):
+    """Linear pieces of a risk: (s, c), a model inside each, and how far (s, c) may be off."""
+
+    states: Array
+    points: Array
+    errors: Array
+
+    def select(self, keep: npt.NDArray[np.bool_ | np.intp]) -> Pieces:
+        """Some of them."""
+        return Pieces(self.states[keep], self.points[keep], self.errors[keep])
+
+
+def pieces_of(risks: Risks, resolution: float, worst: float) -> Pieces:
+    """The pieces around each model, as far as the risks at its neighbours determine them.
+
+    ``resolution`` is the grid of the risks, ``worst`` the largest error of use.
+    """
+    n_points, width = risks.points.shape
+    found = []
+    if n_points > width:
+        linear = risks.values - risks.norm_weights * risks.sizes
+        noise = _EXTRA * (_ROUNDING * (1.0 + np.abs(risks.values)) + resolution)
+        square = np.einsum("ij,ij->i", risks.points, risks.points)
+        apart = square[:, None] + square - 2.0 * risks.points @ risks.points.T
+        for at in range(n_points):
+            orders = (
+                np.argsort(apart[at], kind="stable"),
+                np.arange(at, n_points),
+                np.arange(at, -1, -1),
+            )
+            piece = _first_piece(risks, linear, noise, orders, at)
+            if piece is not None and piece[1] <= worst:
+                found.append((piece[0], risks.points[at], piece[1]))
+    return Pieces(
+        np.array([state for state, _, _ in found]).reshape(-1, width + 1),
+        np.array([point for _, point, _ in found]).reshape(-1, width),
+        np.array([error for _, _, error in found]),
+    )
+
+
+def _first_piece(
+    risks: Risks,
+    linear: Array,
+    noise: Array,
+    orders: tuple[npt.NDArray[np.intp], ...],
+    at: int,
+) -> tuple[Array, float] | None:
+    """From the first order of the models, nearest first, in which one shows."""
+    for order in orders:
+        piece = _piece_at(risks, linear, noise, order, at)
+        if piece is not None:
+            return piece
+    return None
+
+
+def _piece_at(
+    risks: Risks, linear: Array, noise: Array, nearest: npt.NDArray[np.intp], at: int
+) -> tuple[Array, float] | None:
+    """(s, c) of the piece that a model lies in, and their error; None if it does not show."""
+    width = risks.points.shape[1]
+    is_alike = np.abs(risks.norm_weights - risks.norm_weights[at]) <= _SAME_WEIGHT
+    same = nearest[is_alike[nearest]]
+    for n_used in (width + 2, width + 1):  # one more than needed is a check of its own
+        used = same[:n_used]
+        if used.size < n_used:
+            continue
+        for _ in range(_REFITS):
+            fit = _fitted(risks.points, linear, noise, used, at)
+            if fit is None or not _is_below(risks, fit[0], noise, at):
+                break
+            inside = np.abs(linear - _values(fit[0], risks.points)) <= noise
+            more = np.flatnonzero(inside & is_alike)
+            if more.size <= used.size:
+                return fit
+            used = more
+        else:
+            return _fitted(risks.points, linear, noise, used, at)
+    return None
+
+
+def _values(state: Array, points: Array) -> Array:
+    return np.asarray(state[-1] - points @ state[:-1])
+
+
+def _fitted(
+    points: Array, linear: Array, noise: Array, used: npt.NDArray[np.intp], at: int
+) -> tuple[Array, float] | None:
+    """Least squares about the model itself, where rounding hurts least."""
+    steps = points[used] - points[at]
+    left, spread, right = np.linalg.svd(steps, full_matrices=False)
+    if spread.size < points.shape[1] or not spread[-1] > _SPREAD * max(float(spread[0]), 1e-300):
+        return None
+    rises = linear[used] - linear[at]
+    slope = -right.T @ ((left.T @ rises) / spread)
+    if not (np.abs(rises + steps @ slope) <= noise[used] + noise[at]).all():
+        return None
+    error = float(noise[at] / spread[-1]) * (1.0 + float(np.abs(points[at]).sum()))
+    return np.append(slope, linear[at] + slope @ points[at]), error
+
+
+def _is_below(risks: Risks, state: Array, noise: Array, at: int) -> bool:
+    """Whether it is a cut of all risks: a touching one lies below them."""
+    bound = _values(state, risks.points) + risks.norm_weights[at] * risks.sizes
+    reach = 1.0 + np.abs(risks.points).sum(axis=1)
+    return bool((bound <= risks.values + noise * reach).all())

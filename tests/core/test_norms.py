@@ -1,0 +1,61 @@
+"""Dual norms and their subgradients against the definition sup {w.d : ||d|| <= 1}."""
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.optimize import linprog
+
+from fdrsvm.core.norms import NORMS, dual_norm, dual_norm_subgradient, norm_of, norm_rows
+
+vectors = st.lists(
+    st.integers(-3, 3).map(float) | st.floats(-1e6, 1e6), min_size=1, max_size=6
+).map(np.array)
+
+
+def dual_norm_by_program(w, norm):
+    """Largest w.d with ||d|| <= 1, by linear program: the definition."""
+    size = w.size
+    pairs = np.block([[np.eye(size), -np.eye(size)], [-np.eye(size), -np.eye(size)]])
+    if norm == "l1":  # variables d, |d|
+        total = np.concatenate([np.zeros(size), np.ones(size)])
+        rows, bound = np.vstack([pairs, total]), np.append(np.zeros(2 * size), 1.0)
+        result = linprog(np.append(-w, np.zeros(size)), rows, bound, bounds=(None, None))
+    else:
+        result = linprog(-w, bounds=(-1, 1))
+    return -result.fun
+
+
+@pytest.mark.parametrize("norm", ["l1", "linf"])
+@given(w=vectors)
+def test_the_dual_norm_is_the_definition(norm, w):
+    size = np.abs(w).max() or 1.0  # the solver drops costs below 1e-7
+    expected = size * dual_norm_by_program(w / size, norm)
+    assert dual_norm(w, norm) == pytest.approx(expected, rel=1e-6)
+
+
+@given(w=vectors, u=st.lists(st.floats(-5, 5), min_size=6, max_size=6).map(np.array))
+def test_subgradients_touch_and_stay_below(w, u):
+    u = u[: w.size]
+    for norm in NORMS:
+        s = dual_norm_subgradient(w, norm)
+        size = dual_norm(w, norm)
+        assert s @ w == pytest.approx(size, rel=1e-12, abs=1e-300)
+        assert norm_rows(s[None], norm)[0] <= 1 + 1e-12 or size < 1e-290  # subnormal: few digits
+        assert dual_norm(u, norm) >= s @ u - 1e-12 * (1 + np.abs(u).sum())
+
+
+@given(w=vectors, exponent=st.integers(-200, 200))
+def test_the_l2_norm_neither_overflows_nor_vanishes(w, exponent):
+    scale = 2.0**exponent
+    assert dual_norm(w * scale, "l2") == pytest.approx(
+        math.hypot(*(w * scale)), rel=1e-12, abs=1e-300
+    )
+
+
+@pytest.mark.parametrize("norm", NORMS)
+@given(d=vectors)
+def test_the_norm_of_one_vector_is_that_of_one_row(norm, d):
+    assert norm_of(d, norm) == pytest.approx(norm_rows(d[None], norm)[0], rel=1e-14)

@@ -1,0 +1,112 @@
+"""The curve of the worst-case risk is the oracle's, radius by radius."""
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from scipy import sparse
+from sklearn.svm import LinearSVC
+
+from fdrsvm.core.norms import NORMS
+from fdrsvm.errors import InvalidInputError, UnsupportedError
+from fdrsvm.inspection import risk_curve
+from fdrsvm.risk.worst_case import worst_case_risk
+from tests.inspection.models import Linear
+
+RADII = [0.0, 0.01, 0.1, 0.05, 1.0]
+LABELS = [(-1, 1), (0, 1), (1, 2), ("healthy", "worn"), (False, True), (1.0, 2.0)]
+
+
+@pytest.fixture
+def data(rng):
+    X = rng.random((40, 4))
+    return X, np.where(X[:, 0] + 0.3 * rng.normal(size=40) > 0.5, 1.0, -1.0)
+
+
+@pytest.mark.parametrize("support", [None, "unit-box"])
+@pytest.mark.parametrize("norm", NORMS)
+def test_every_point_is_the_worst_case_risk_there(norm, support, data, rng):
+    X, signs = data
+    model = Linear(rng.normal(size=4), 0.3)
+    ball = {"kappa": 0.4, "norm": norm, "support": support, "sample_weight": rng.random(40)}
+    curve = risk_curve(model, X, (signs + 1) / 2, radii=RADII, **ball)
+    assert_array_equal(curve.radii, RADII)
+    for radius, risk, multiplier in zip(*curve, strict=True):
+        one = worst_case_risk(model.coef_[0], X, signs, epsilon=radius, intercept=0.3, **ball)
+        assert (risk, multiplier) == (one.value, one.multiplier)
+
+
+@pytest.mark.parametrize("labels", LABELS)
+def test_any_two_labels_will_do(labels, data):
+    X, signs = data
+    y = np.where(signs > 0.0, labels[1], labels[0])
+    model = LinearSVC(random_state=0).fit(X, y)
+    expected = worst_case_risk(
+        model.coef_[0], X, signs, epsilon=0.05, intercept=model.intercept_[0]
+    )
+    for given in (y, y.tolist()):
+        assert risk_curve(model, X, given, radii=[0.05]).risk[0] == expected.value
+
+
+def test_the_curve_rises_and_is_concave(data):
+    X, y = data
+    model = LinearSVC(random_state=0).fit(X, y)
+    for support in (None, "unit-box"):
+        curve = risk_curve(model, X, y, radii=np.linspace(0.0, 1.0, 30), support=support)
+        steps = np.diff(curve.risk)
+        assert (steps >= -1e-12).all()
+        assert (np.diff(steps) <= 1e-12).all()
+
+
+def test_sparse_rows_and_frames_give_the_same_curve(data):
+    pd, pl = pytest.importorskip("pandas"), pytest.importorskip("polars")
+    X, y = data
+    model = LinearSVC(random_state=0).fit(X, y)
+    expected = risk_curve(model, X, y, radii=RADII).risk
+    names = list("abcd")
+    for given in (sparse.csr_array(X), pd.DataFrame(X, columns=names), pl.DataFrame(X, names)):
+        assert_allclose(risk_curve(model, given, y, radii=RADII).risk, expected, rtol=1e-13)
+    with pytest.raises(InvalidInputError, match=r"column 2 \('c'\)"):
+        risk_curve(
+            model, pd.DataFrame(X, columns=names), y, radii=RADII, support=([0, 0, 2, 0], 9.0)
+        )
+
+
+def test_other_losses_are_possible_without_a_support(data):
+    X, y = data
+    model = LinearSVC(random_state=0).fit(X, y)
+    curve = risk_curve(model, X, y, radii=[0.0], loss="logistic")
+    margins = y * model.decision_function(X)
+    assert_allclose(curve.risk, [np.log1p(np.exp(-margins)).mean()])
+    with pytest.raises(UnsupportedError):
+        risk_curve(model, X, y, radii=[0.0], loss="logistic", support="unit-box")
+
+
+@pytest.mark.parametrize(
+    ("change", "argument"),
+    [
+        ({"model": LinearSVC()}, "model"),
+        ({"model": Linear(np.ones((3, 4)))}, "model"),
+        ({"X": np.ones((40, 3))}, "X"),
+        ({"X": np.full((40, 4), np.inf)}, "X"),
+        ({"y": np.full(40, 2)}, "y"),
+        ({"y": np.full(40, "1")}, "y"),
+        ({"y": np.full(40, np.nan)}, "y"),
+        ({"y": np.ones(39)}, "y"),
+        ({"y": np.ones((40, 1))}, "y"),
+        ({"radii": []}, "radii"),
+        ({"radii": [-0.1]}, "radii"),
+        ({"radii": [np.nan]}, "radii"),
+        ({"radii": [[0.1]]}, "radii"),
+        ({"radii": "0.1"}, "radii"),
+        ({"kappa": 0.0}, "kappa"),
+        ({"norm": "l3"}, "norm"),
+        ({"support": (0.0, 0.5)}, "X"),
+        ({"sample_weight": [1.0]}, "sample_weight"),
+    ],
+)
+def test_bad_input_is_named(change, argument, data):
+    X, y = data
+    arguments = {"model": Linear(np.ones(4)), "X": X, "y": (y + 1) / 2, "radii": [0.1]} | change
+    with pytest.raises(InvalidInputError) as caught:
+        risk_curve(**arguments)
+    assert caught.value.argument == argument

@@ -1,0 +1,134 @@
+"""What is recomputed is what training certified, for every estimator and option that changes it."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from fdrsvm import RiskOracle, UnsupportedError, mowb_confidence
+from fdrsvm.data.rows import Rows
+from fdrsvm.estimators.configuration import FitSettings
+from fdrsvm.estimators.training import train
+from fdrsvm.inspection.certifying import confidence, flips, in_words, proved, recompute
+from fdrsvm.model.trained_ball import Overrides, balls, client_weights
+from fdrsvm.model.unscaling import Scaling
+
+
+@pytest.fixture(scope="module")
+def rows():
+    rng = np.random.default_rng(7)
+    X = rng.normal(size=(90, 4)) * [1.0, 20.0, 0.3, 5.0] + [0.0, 100.0, 3.0, -50.0]
+    score = (X - X.mean(axis=0)) / X.std(axis=0) @ [1.0, -1.0, 0.5, 0.0]
+    y = np.where(score + 0.5 * rng.normal(size=90) > 0.0, "leak", "healthy")
+    return Rows(X, y, np.repeat(["a", "b", "c"], [50, 25, 15]), ("p", "q", "r", "s"))
+
+
+@pytest.mark.parametrize(
+    ("estimator", "params"),
+    [
+        ("FDRSVC", {}),
+        ("FDRSVC", {"epsilon": {"a": 0.01, "b": 0.02, "c": 0.05}, "kappa": (0.5, 1.0, np.inf)}),
+        ("FDRSVC", {"client_weights": "samples", "class_weight": "balanced", "norm": "l2"}),
+        ("FDRSVC", {"client_weights": {"a": 1.0, "b": 2.0, "c": 3.0}, "epsilon": 0.1}),
+        ("FDRSVC", {"loss": "logistic", "class_weight": {"leak": 3.0}}),
+        ("DRSVC", {"epsilon": 0.03}),
+        ("DRSVC", {}),
+    ],
+)
+@pytest.mark.parametrize("scaling", ["minmax", "standard"])
+def test_the_files_numbers_come_out_again(rows, estimator, params, scaling):
+    model = train(FitSettings(scaling=scaling, estimator=estimator, params=params), rows).model
+    again = recompute(model, rows)
+    assert again.agrees is True
+    assert again.n_clipped == 0
+    assert again.objectives[0] == pytest.approx(proved(model)[0].objective, rel=1e-9)
+    assert all(one.mean_loss <= one.worst_case for one in again.risks)
+
+
+def test_a_fifth_of_the_rows_moved_changes_the_verdict(rows):
+    model = train(FitSettings(params={"epsilon": 0.02}), rows).model
+    moved = Rows(rows.X + 1.0, rows.y, rows.clients, rows.feature_names)
+    assert recompute(model, moved).agrees is False
+    other = Rows(rows.X, rows.y, np.full(90, "z"), rows.feature_names)
+    assert recompute(model, other).agrees is None  # the file says nothing of that client
+
+
+def test_risks_that_were_rounded_up_agree_up_to_the_resolution(rows):
+    model = train(FitSettings(params={"epsilon": 0.02, "resolution": 1e-6}), rows).model
+    again = recompute(model, rows)
+    assert again.resolution == 1e-6
+    assert again.agrees is True
+    assert all(0.0 < one.stated - one.worst_case < 1e-6 for one in again.risks)
+    assert replace(again, resolution=0.0).agrees is False
+    moved = Rows(rows.X + 1.0, rows.y, rows.clients, rows.feature_names)
+    assert recompute(model, moved).agrees is False
+
+
+def test_another_radius_is_taken_for_all_clients(rows):
+    model = train(FitSettings(params={"epsilon": 0.02}), rows).model
+    scaling = Scaling.of(model)
+    scaled = scaling.unfold(model)
+    found = recompute(model, rows, Overrides(epsilon=0.2, kappa=0.4, norm="l1"))
+    for one in found.risks:
+        part = rows.of(one.client)
+        signs = np.where(part.y == "leak", 1.0, -1.0)
+        oracle = RiskOracle(scaling.apply(part.X), signs, epsilon=0.2, kappa=0.4, norm="l1")
+        assert one.worst_case == oracle.value(scaled.coef[0], float(scaled.intercept[0]))
+
+
+@pytest.mark.parametrize("norm", ["l1", "l2", "linf"])
+def test_within_the_distance_given_that_share_of_the_decisions_turns(rows, norm):
+    model = train(FitSettings(params={"epsilon": 0.02, "norm": norm}), rows).model
+    found = flips(model, rows)
+    scaling = Scaling.of(model)
+    w = scaling.unfold(model).coef[0]
+    order = {"l1": np.inf, "l2": 2, "linf": 1}[norm]  # of the dual norm
+    costs = np.abs(model.decision_function(rows.X)) / np.linalg.norm(w, order)
+    np.testing.assert_allclose(found.costs, np.sort(costs), rtol=1e-9)
+    for share, move in found.moves.items():
+        assert np.mean(costs <= move * (1.0 + 1e-9)) >= share
+        assert np.mean(costs < move * (1.0 - 1e-9)) < share
+
+
+def test_values_outside_the_support_are_moved_and_counted(rows):
+    params = {"epsilon": 0.02, "support": "unit-box"}
+    model = train(FitSettings(params=params), rows).model
+    assert recompute(model, rows).agrees is True
+    far = Rows(rows.X * 2.0, rows.y, rows.clients, rows.feature_names)
+    scaled = Scaling.of(model).apply(far.X)
+    assert recompute(model, far).n_clipped == np.count_nonzero((scaled < 0.0) | (scaled > 1.0)) > 0
+
+
+def test_auto_is_a_tenth_of_the_inverse_number_of_rows(rows):
+    model = train(FitSettings(), rows).model
+    found = balls(model, rows.counts())
+    assert {name: ball.epsilon for name, ball in found.items()} == {
+        "a": 1.0 / 500.0,
+        "b": 1.0 / 250.0,
+        "c": 1.0 / 150.0,
+    }
+    assert client_weights(model, rows.counts()) == pytest.approx(dict.fromkeys("abc", 1.0 / 3.0))
+    (_, guarded) = in_words(model)
+    assert "epsilon = 0.002 to 0.006667, by client" in guarded
+
+
+def test_a_row_a_client_is_the_mean_loss_at_radius_zero(rows):
+    model = train(FitSettings(params={"epsilon": 0.0}), rows).model
+    margins = np.where(rows.y == "leak", 1.0, -1.0) * model.decision_function(rows.X)
+    for one in recompute(model, rows).risks:
+        hinge = np.maximum(0.0, 1.0 - margins[rows.clients == one.client]).mean()
+        assert one.worst_case == pytest.approx(hinge, rel=1e-9, abs=1e-9)
+
+
+def test_balls_without_flips_have_no_confidence(rows):
+    """[radius]: with kappa = inf only the very shares of labels that were recorded lie in them."""
+    counts = {"a": 50, "b": 25, "c": 15}
+    model = train(FitSettings(params={"epsilon": 0.02, "kappa": (1.0, 1.0, np.inf)}), rows).model
+    with pytest.raises(UnsupportedError, match="train with a finite kappa"):
+        confidence(model, counts, 2.0, 1e6)
+    model = train(FitSettings(params={"epsilon": 0.02}), rows).model
+    for independent in (True, False):
+        expected = mowb_confidence(
+            [0.02] * 3, [50, 25, 15], 4, c1=2.0, c2=1e6, independent=independent
+        )
+        assert confidence(model, counts, 2.0, 1e6, independent=independent) == expected

@@ -1,0 +1,320 @@
+"""An export scores and labels as the model does, whatever the names in it."""
+
+import json
+import re
+import string
+import sys
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from fdrsvm import InvalidInputError, UnsupportedError
+from fdrsvm.model.export import to_json, to_onnx, to_structured_text, write_onnx
+from fdrsvm.model.linear_model import LinearModel
+from fdrsvm.model.model_file import load_model, save_model
+from tests.estimators.models import (
+    LABELS,
+    make_model,
+    models,
+    same_plain,
+    score_tolerance,
+    texts,
+)
+from tests.estimators.structured_text import FunctionBlock, tokens_of, without_comments
+
+CASES = [(kind, k) for kind in LABELS for k in (2, 3, 4) if k <= len(LABELS[kind])]
+sizes = {"n_classes": st.integers(2, 5), "n_features": st.integers(1, 6)}
+
+
+def scores_of(outputs):
+    return np.array([outputs[name] for name in outputs if name.startswith("SCORE")])
+
+
+def simple(coef, intercept, classes, **fields):
+    return LinearModel.checked(coef, intercept, classes, estimator="FDRSVC", **fields)
+
+
+@given(**sizes, seed=st.integers(0, 2**32 - 1), log_scale=st.integers(-100, 100))
+def test_structured_text_scores_as_the_model_does(n_classes, n_features, seed, log_scale):
+    rng = np.random.default_rng(seed)
+    model = make_model(rng, classes=range(n_classes), n_features=n_features)
+    X = 10.0**log_scale * rng.normal(size=(4, n_features))
+    block = FunctionBlock(to_structured_text(model))
+    expected = model.decision_function(X)
+    for x, score, tolerance in zip(X, expected, score_tolerance(model, X), strict=True):
+        found = scores_of(block(x))
+        assert (np.abs(found - score) <= tolerance).all()
+        clear = abs(score) if n_classes == 2 else np.diff(np.sort(score)[-2:])
+        if (clear > 2 * np.max(tolerance)).all():
+            assert block(x)["CLASSNUMBER"] == model.predict(x[None])[0] + 1
+
+
+@given(
+    weights=st.lists(st.floats(-1e307, 1e307, allow_subnormal=True), min_size=1, max_size=5),
+    at=st.integers(0, 4),
+)
+def test_structured_text_holds_every_bit_of_the_weights(weights, at):
+    block = FunctionBlock(to_structured_text(simple([weights], [0.0], [-1, 1])))
+    one = np.eye(len(weights))[at % len(weights)]
+    assert block(one)["SCORE"] == weights[at % len(weights)]
+    bias = FunctionBlock(to_structured_text(simple([[0.0]], weights[:1], [-1, 1])))
+    assert bias([1.0])["SCORE"] == weights[0]
+
+
+NASTY = [
+    "*)", "(*", "(* *)", "*) Score := 1.0; (*", "a*)b", "*\n)", "//", "/* */", "{attribute}", "$N",
+    "'", '"', "\\", "\\u002a", "END_VAR", "if", "Score", "score_1", "Score_2", "Best", "Valid",
+    "Alarm", "ClassNumber", "FDRSVM_Score", "x0", "X0", "x_0", "1st", "_a", "a_", "a__b", "a b",
+    "a_b", "A_B", "a.b", "Öldruck", "Oldruck", "压力", "\u202eabc", "\x7f", "\n", "", "T#1s", "E5",
+    "a" * 31 + "_" + "b" * 9, "a" * 31 + "_" + "c" * 9, "b" * 500, "%IX0.0", "LREAL", "abs", "1E5",
+]  # fmt: skip
+hostile = st.lists(st.sampled_from(NASTY) | texts, min_size=1, max_size=12, unique=True)
+
+
+def declared(text):
+    """Input identifiers as they are spelt."""
+    section = text.split("\nVAR_INPUT\n")[1].split("\nEND_VAR\n")[0]
+    return re.findall(r"^    (\S+) : LREAL; \(\*", section, re.M)
+
+
+@settings(max_examples=100)
+@given(names=hostile, n_classes=st.sampled_from([2, 3]), label=texts)
+def test_no_name_can_break_the_text(names, n_classes, label):
+    rng = np.random.default_rng(len(names))
+    classes = [label, label + "x", label + "y"][:n_classes]
+    features = {"n_features": len(names), "feature_names": names}
+    certificate = {name: [name, {name: np.inf}] for name in names}
+    model = make_model(rng, classes, **features, certificate=certificate, estimator=label)
+    text = to_structured_text(model)
+    assert set(text) <= set(string.printable) - set("\t\r\v\f")
+    words = declared(text)
+    assert len({word.upper() for word in words}) == len(names)
+    for word in words:
+        assert re.fullmatch(r"[A-Za-z](_?[A-Za-z0-9])*", word)
+        assert len(word) <= 32
+    x = rng.normal(size=len(names))
+    found = scores_of(FunctionBlock(text)(x))
+    assert (np.abs(found - model.decision_function([x])) <= score_tolerance(model, x[None])).all()
+
+
+def test_the_code_does_not_depend_on_what_comments_say():
+    weights, names = [[1.0, 2.0]], ["vibration", "pressure"]
+    plain = to_structured_text(simple(weights, [0.5], ["a", "b"], feature_names=names))
+    other = to_structured_text(
+        simple(
+            weights,
+            [0.5],
+            ["*) x := 1; (*", "(*"],
+            feature_names=names,
+            certificate={"*)": "*)"},
+            params={"*)": "*)"},
+        )
+    )
+    strip = [tokens_of(without_comments(text, nested=True)) for text in (plain, other)]
+    assert strip[0] == strip[1]
+
+
+def test_names_become_legal_and_legal_names_stay():
+    names = ["a b", "a_b", "A_B", "IF", "Öldruck (bar)", "1st", "score", "压力", "motor.rms_"]
+    model = simple(np.ones((1, 9)), [0.0], [0, 1], feature_names=names)
+    assert declared(to_structured_text(model)) == [
+        "a_b_3", "a_b", "A_B_2", "IF_2", "Oldruck_bar", "x_1st", "score_2", "x7", "motor_rms",
+    ]  # fmt: skip
+    assert '(* "motor.rms_" *)' in to_structured_text(model)
+    assert declared(to_structured_text(simple([[1.0, 2.0]], [0.0], [0, 1]))) == ["x0", "x1"]
+
+
+RESERVED = "if THEN var_input Real LREAL BOOL sin Abs ton R S end_function_block mod TRUE time OK"
+
+
+@pytest.mark.parametrize("word", RESERVED.split())
+def test_reserved_words_are_no_names(word):
+    model = simple([[1.0]], [0.0], [0, 1], feature_names=[word])
+    assert declared(to_structured_text(model)) == [f"{word}_2"]
+    with pytest.raises(InvalidInputError, match="name: must be a legal identifier"):
+        to_structured_text(model, name=word)
+
+
+@pytest.mark.parametrize("name", ["", "1a", "a__b", "a_", "_a", "a b", "Öl", "a" * 33, "a;", None])
+def test_the_block_needs_a_legal_name(name):
+    with pytest.raises(InvalidInputError, match="name"):
+        to_structured_text(simple([[1.0]], [0.0], [0, 1]), name=name)
+
+
+def test_the_block_has_the_name_asked_for_and_no_input_shares_it():
+    text = to_structured_text(simple([[1.0]], [0.0], [0, 1], feature_names=["Pump"]), name="PUMP")
+    assert FunctionBlock(text).name == "PUMP"
+    assert declared(text) == ["Pump_2"]
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+@pytest.mark.parametrize("bad", [[np.nan, 0.0], [np.inf, 0.0], [np.inf, np.inf], [1e300, -1e300]])
+def test_a_broken_sensor_gives_no_class_and_recovery_is_at_once(n_classes, bad):
+    coef = (
+        np.array([[1e30, 1.0]]) if n_classes == 2 else 1e30 * np.array([[-1, 1], [1, -1], [0, 0]])
+    )
+    model = simple(coef, np.zeros(len(coef)), list(range(n_classes)))
+    block = FunctionBlock(to_structured_text(model, alarm_on=[1]))
+    good = block([1.0, -1.0])
+    assert good["VALID"]
+    assert good["CLASSNUMBER"] == 2
+    assert good["ALARM"]
+    broken = block(bad)
+    assert not broken["VALID"]
+    assert broken["CLASSNUMBER"] == 0
+    assert not broken["ALARM"]
+    assert same_plain(block([1.0, -1.0]), good)
+
+
+def test_equal_scores_go_to_the_first_class_everywhere():
+    two = FunctionBlock(to_structured_text(simple([[0.0]], [0.0], [0, 1])))
+    three = FunctionBlock(to_structured_text(simple(np.zeros((3, 1)), np.zeros(3), [0, 1, 2])))
+    assert two([1.0])["CLASSNUMBER"] == three([1.0])["CLASSNUMBER"] == 1
+
+
+def alarms(model, **options):
+    """The classes, by number, that raise an alarm; None if the block has no such output."""
+    block = FunctionBlock(to_structured_text(model, **options))
+    outputs = [block(x) for x in np.eye(3)]
+    return (
+        {out["CLASSNUMBER"] for out in outputs if out["ALARM"]} if "ALARM" in outputs[0] else None
+    )
+
+
+def test_the_alarm_is_for_the_classes_asked_for():
+    two = [[-1.0, 1.0, 1.0]], [0.0]
+    assert alarms(simple(*two, [-1, 1])) == {2}
+    assert alarms(simple(*two, [False, True])) == {2}
+    # Sorted text: here the second class is the healthy one.
+    assert alarms(simple(*two, ["fault", "healthy"])) is None
+    assert alarms(simple(*two, ["fault", "healthy"]), alarm_on=["fault"]) == {1}
+    assert alarms(simple(*two, [-1, 1]), alarm_on=[]) is None
+    three = np.eye(3), np.zeros(3), ["healthy", "leak", "worn"]
+    assert alarms(simple(*three)) is None
+    assert alarms(simple(*three), alarm_on=["worn", "leak"]) == {2, 3}
+    for wrong in (["crack"], "leak"):
+        with pytest.raises(InvalidInputError, match="alarm_on"):
+            alarms(simple(*three), alarm_on=wrong)
+
+
+def test_comments_say_where_the_text_comes_from(rng):
+    model = make_model(rng, ["healthy", "fault"], certificate={"gap": 1e-7, "objective": 0.25})
+    text = to_structured_text(model)
+    for line in (
+        '(* Class 1: "healthy" *)',
+        '(* Class 2: "fault" *)',
+        '(* Certificate "gap": 1e-07 *)',
+        '(* Certificate "objective": 0.25 *)',
+        f"(* SHA-256 of the coefficients: {model.fingerprint} *)",
+    ):
+        assert line in text.splitlines()
+
+
+@settings(max_examples=60)
+@given(model=models())
+def test_a_loaded_model_exports_as_the_saved_one(model, tmp_path_factory):
+    path = tmp_path_factory.getbasetemp() / "export.safetensors"
+    save_model(model, path)
+    loaded = load_model(path)
+    assert to_structured_text(loaded) == to_structured_text(model)
+    assert to_json(loaded) == to_json(model)
+
+
+@given(model=models())
+def test_json_holds_everything(model):
+    def strict(name):
+        raise AssertionError(f"{name} is not JSON")
+
+    content = json.loads(to_json(model), parse_constant=strict)
+    assert np.array(content["coef"]).tobytes() == model.coef.tobytes()
+    assert np.array(content["intercept"]).tobytes() == model.intercept.tobytes()
+    assert same_plain(tuple(content["classes"]), model.classes)
+    names = content["feature_names"]
+    assert (names if names is None else tuple(names)) == model.feature_names
+    assert content["estimator"] == model.estimator
+    assert content["fingerprint"] == model.fingerprint
+    assert content["params"].keys() == {k.replace("$", "$$", k[:1] == "$") for k in model.params}
+
+
+def test_json_tags_the_numbers_it_lacks():
+    model = simple([[1.0]], [0.0], [0, 1], params={"kappa": np.inf}, certificate={"gap": np.nan})
+    content = json.loads(to_json(model))
+    assert content["params"] == {"kappa": {"$float": "inf"}}
+    assert content["certificate"] == {"gap": {"$float": "nan"}}
+
+
+@pytest.fixture(scope="module")
+def run_onnx():
+    """Score and label of an ONNX model, once it has passed the checker."""
+    onnx = pytest.importorskip("onnx")
+    runtime = pytest.importorskip("onnxruntime")
+
+    def run(data, X):
+        onnx.checker.check_model(onnx.load_from_string(data), full_check=True)
+        options = runtime.SessionOptions()
+        options.intra_op_num_threads = 1
+        session = runtime.InferenceSession(data, options, providers=["CPUExecutionProvider"])
+        return session.run(["score", "label"], {"X": X})
+
+    return run
+
+
+@pytest.mark.parametrize(("kind", "n_classes"), CASES)
+@pytest.mark.parametrize("n_features", [1, 7])
+def test_onnx_scores_and_labels_as_the_model_does(kind, n_classes, n_features, run_onnx, rng):
+    classes = LABELS[kind][:n_classes]
+    model = make_model(rng, classes, n_features)
+    X = rng.normal(size=(200, n_features))
+    score, label = run_onnx(to_onnx(model), X)
+    expected = model.decision_function(X)
+    assert score.dtype == np.float64
+    assert score.shape == expected.shape
+    assert (np.abs(score - expected) <= score_tolerance(model, X)).all()
+    assert label.tolist() == model.predict(X).tolist()
+    assert {type(one) for one in label.tolist()} == {type(classes[0])}
+
+
+def test_onnx_gives_equal_scores_to_the_first_class(run_onnx):
+    for n_classes in (2, 3):
+        zeros = np.zeros((1 if n_classes == 2 else n_classes, 1))
+        model = simple(zeros, zeros[:, 0], list(range(5, 5 + n_classes)))
+        assert run_onnx(to_onnx(model), np.ones((2, 1)))[1].tolist() == [5, 5]
+
+
+def test_onnx_shows_a_broken_sensor_in_its_score(run_onnx, rng):
+    score, _ = run_onnx(to_onnx(make_model(rng)), np.array([[np.nan, 0.0, 0.0], [1.0, 1.0, 1.0]]))
+    assert np.isfinite(score).tolist() == [False, True]
+
+
+def test_onnx_says_where_it_comes_from(rng):
+    onnx = pytest.importorskip("onnx")
+    names = ["vibration", "Öldruck", "*)"]
+    model = make_model(
+        rng, feature_names=names, certificate={"gap": 1e-7}, params={"kappa": np.inf}
+    )
+    proto = onnx.load_from_string(to_onnx(model))
+    properties = {entry.key: entry.value for entry in proto.metadata_props}
+    assert json.loads(properties["feature_names"]) == names
+    assert json.loads(properties["classes"]) == [-1, 1]
+    assert json.loads(properties["gap"]) == 1e-7
+    assert json.loads(properties["params"]) == {"kappa": {"$float": "inf"}}
+    assert properties["fingerprint"] == model.fingerprint
+    assert properties["estimator"] == "FDRSVC"
+    assert [(entry.domain, entry.version) for entry in proto.opset_import] == [("", 17)]
+
+
+def test_onnx_files_are_the_same_each_time(rng, tmp_path):
+    pytest.importorskip("onnx")
+    model = make_model(rng, ["a", "b", "c"])
+    write_onnx(model, tmp_path / "pump.onnx")
+    assert (tmp_path / "pump.onnx").read_bytes() == to_onnx(model)
+    assert len(list(tmp_path.iterdir())) == 1
+
+
+def test_without_onnx_the_error_says_what_to_install(rng, monkeypatch, tmp_path):
+    monkeypatch.setitem(sys.modules, "onnx", None)
+    with pytest.raises(UnsupportedError, match=r"pip install 'fdr-svm\[onnx\]'"):
+        write_onnx(make_model(rng), tmp_path / "pump.onnx")
+    assert not list(tmp_path.iterdir())
