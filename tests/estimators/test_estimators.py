@@ -28,7 +28,7 @@ from fdrsvm import (
     InvalidInputError,
     worst_case_risk,
 )
-from fdrsvm.core.parameters import from_plain, to_plain
+from fdrsvm.core.plain_json import from_plain, to_plain
 from fdrsvm.data.equal_rows import merge_equal_rows
 from fdrsvm.data.scaling import FederatedStandardScaler
 from fdrsvm.estimators import DRSVC, FDRSVC, FedSVC

@@ -181,7 +181,7 @@ def _show(training: Training) -> None:
 
 
 def _show_clients(per_client: Mapping[str, Any], counts: Mapping[str, int], estimator: str) -> None:
-    from fdrsvm.core.parameters import from_plain
+    from fdrsvm.core.plain_json import from_plain
 
     rows = []
     for name, risk in from_plain(dict(per_client)).items():

@@ -280,3 +280,10 @@ def check_choice(value: Any, argument: str, choices: tuple[str, ...]) -> str:
         listed = ", ".join(repr(choice) for choice in choices)
         raise InvalidInputError(argument, f"must be one of {listed}", f"it is {value!r}")
     return value
+
+
+def check_flag(value: Any, argument: str) -> bool:
+    """True or False, and nothing else that could pass for it."""
+    if not isinstance(value, bool | np.bool_):
+        raise InvalidInputError(argument, "must be True or False", f"it is {value!r}")
+    return bool(value)

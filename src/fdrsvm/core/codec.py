@@ -27,18 +27,12 @@ _DTYPES = {"F64": np.dtype("<f8"), "I64": np.dtype("<i8"), "BOOL": np.dtype("?")
 _MAX_BYTES = 1 << 30
 
 
-class _Limits(NamedTuple):
-    """How many arrays, and how many bytes before them: reading those takes longest."""
-
-    arrays: int
-    header: int
-
-
-_USUAL = _Limits(10_000, 1 << 22)
+# How many arrays, and how many bytes before them: reading those takes longest.
+_USUAL = (10_000, 1 << 22)
 _BY_KIND = {
-    "introduction": _USUAL._replace(header=1 << 24),  # has the names of all columns
-    "model": _USUAL._replace(header=1 << 26),  # and the rounds
-    "checkpoint": _Limits(250_000, 100_000_000),  # of a thousand clients; safetensors reads no more
+    "introduction": (10_000, 1 << 24),  # has the names of all columns
+    "model": (10_000, 1 << 26),  # and the rounds
+    "checkpoint": (250_000, 100_000_000),  # of a thousand clients; safetensors reads no more
 }
 
 
@@ -53,12 +47,13 @@ def pack(
     kind: str, version: int, header: Mapping[str, Any], arrays: Mapping[str, npt.NDArray[Any]]
 ) -> bytes:
     """Bytes of a container; arrays are float64, int64 or bool, the header is plain JSON."""
-    clean = {name: _little_endian(_check_name(name), arrays[name]) for name in sorted(arrays)}
+    clean = {name: _check_array(name, arrays[name]) for name in sorted(arrays)}
     envelope = {"kind": kind, "version": version, "header": dict(header)}
     try:
         envelope["sha256"] = _digest(envelope, clean)
         text = json.dumps(envelope, sort_keys=True, separators=(",", ":"), allow_nan=False)
-        _check_whole_characters(text)
+        if "\\ud" in text:  # half a pair is legal JSON, but no file system or other reader takes it
+            json.dumps(json.loads(text), ensure_ascii=False).encode()
     except (TypeError, ValueError, RecursionError) as error:
         raise InvalidInputError("header", "must be plain JSON", str(error)) from None
     data = bytes(safetensors.numpy.save(clean, metadata={_ENTRY: text}))
@@ -79,7 +74,16 @@ def unpack(data: bytes, kind: str, version: int, *, max_bytes: int = _MAX_BYTES)
             f"{kind}: written in format {reprlib.repr(envelope['version'])}, this release reads "
             f"{version}"
         )
-    arrays = _read_arrays(data, kind)
+    try:
+        entries = safetensors.deserialize(data)  # type: ignore[no-untyped-call]
+        arrays = {
+            name: np.frombuffer(entry["data"], dtype=_DTYPES[entry["dtype"]])
+            .reshape(entry["shape"])
+            .copy()
+            for name, entry in entries
+        }
+    except (safetensors.SafetensorError, KeyError, ValueError) as error:
+        raise CorruptDataError(f"{kind}: {error}") from None
     header = envelope["header"]
     try:
         intact = isinstance(header, dict) and pack(kind, version, header, arrays) == data
@@ -90,21 +94,12 @@ def unpack(data: bytes, kind: str, version: int, *, max_bytes: int = _MAX_BYTES)
     return Packed(header, arrays)
 
 
-def _check_name(name: str) -> str:
+def _check_array(name: str, array: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """The array as safetensors stores it, little-endian and in C order."""
     if name == "__metadata__" or any("\ud800" <= letter <= "\udfff" for letter in name):
         raise InvalidInputError(
             "arrays", "names must be whole characters and not '__metadata__'", f"one is {name!r}"
         )
-    return name
-
-
-def _check_whole_characters(text: str) -> None:
-    """Half a surrogate pair is legal JSON, but no file system, log or other reader takes it."""
-    if "\\ud" in text:
-        json.dumps(json.loads(text), ensure_ascii=False).encode()
-
-
-def _little_endian(name: str, array: npt.NDArray[Any]) -> npt.NDArray[Any]:
     for dtype in _DTYPES.values():
         if array.dtype == dtype:
             if dtype.kind == "b" and (array.view(np.uint8) > 1).any():
@@ -128,11 +123,11 @@ def _header_length(data: bytes) -> int:
 
 
 def _check_size(kind: str, n_arrays: int, n_bytes: int) -> None:
-    limits = _BY_KIND.get(kind, _USUAL)
-    if n_bytes > limits.header:
-        raise ValueError(f"its header has {n_bytes} bytes, at most {limits.header} are allowed")
-    if n_arrays > limits.arrays:
-        raise ValueError(f"it has {n_arrays} arrays, at most {limits.arrays} are allowed")
+    most_arrays, most_bytes = _BY_KIND.get(kind, _USUAL)
+    if n_bytes > most_bytes:
+        raise ValueError(f"its header has {n_bytes} bytes, at most {most_bytes} are allowed")
+    if n_arrays > most_arrays:
+        raise ValueError(f"it has {n_arrays} arrays, at most {most_arrays} are allowed")
 
 
 def _read_envelope(data: bytes, kind: str) -> dict[str, Any]:
@@ -151,16 +146,3 @@ def _read_envelope(data: bytes, kind: str) -> dict[str, Any]:
     if not complete or found != kind:
         raise CorruptDataError(f"{kind}: the content is of kind {reprlib.repr(found)}")
     return dict(envelope)
-
-
-def _read_arrays(data: bytes, kind: str) -> dict[str, npt.NDArray[Any]]:
-    try:
-        entries = safetensors.deserialize(data)  # type: ignore[no-untyped-call]
-        return {
-            name: np.frombuffer(entry["data"], dtype=_DTYPES[entry["dtype"]])
-            .reshape(entry["shape"])
-            .copy()
-            for name, entry in entries
-        }
-    except (safetensors.SafetensorError, KeyError, ValueError) as error:
-        raise CorruptDataError(f"{kind}: {error}") from None

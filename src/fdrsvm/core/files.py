@@ -51,7 +51,13 @@ def write_together(*files: tuple[PathLike, bytes]) -> None:
         for one in writes:
             one.tidy_up()
     for folder in {one.target.parent for one in writes}:
-        _sync_folder(folder)
+        # So that the new names last too; Windows has no way to ask for that, nor have some disks.
+        with contextlib.suppress(OSError):
+            descriptor = os.open(folder, os.O_RDONLY)
+            try:
+                os.fsync(descriptor)
+            finally:
+                os.close(descriptor)
 
 
 class _Write:
@@ -69,7 +75,11 @@ class _Write:
     def prepare(self) -> None:
         if self.is_stream:
             return
-        _drop_leftovers(self.target)
+        with contextlib.suppress(OSError):  # leftovers of writes of this target that were cut off
+            prefix = _temporary_prefix(self.target)
+            for name in os.listdir(self.target.parent):
+                if name.startswith(prefix) and name.endswith(_SUFFIX):
+                    self.target.with_name(name).unlink(missing_ok=True)
         with _by_its_name(self.path):
             self.new = _write_beside(self.target, self.data)
 
@@ -77,7 +87,12 @@ class _Write:
         """What stands there now, to be put back if another file of the write fails."""
         if not self.is_stream and self.target.exists():
             with _by_its_name(self.path):
-                self.old = _second_name(self.target)
+                second = _temporary_name(self.target)
+                try:
+                    os.link(self.target, second)
+                    self.old = second
+                except OSError:  # this disk knows no second names
+                    self.old = _write_beside(self.target, self.target.read_bytes())
 
     def put_in_place(self) -> None:
         with _by_its_name(self.path):
@@ -144,16 +159,6 @@ def _write_beside(target: Path, data: bytes) -> Path:
     return temporary
 
 
-def _second_name(target: Path) -> Path:
-    """The same file once more, or a copy where a disk knows no second names."""
-    name = _temporary_name(target)
-    try:
-        os.link(target, name)
-    except OSError:
-        return _write_beside(target, target.read_bytes())
-    return name
-
-
 def _write_all(descriptor: int, data: bytes) -> None:
     """The system may take a part, and refuse the rest when it is asked again."""
     rest = memoryview(data)
@@ -175,15 +180,6 @@ def append_whole(path: PathLike, data: bytes, *, on_disk: bool = True) -> None:
             raise
 
 
-def _drop_leftovers(target: Path) -> None:
-    """Temporary files of writes of this target that were cut off."""
-    with contextlib.suppress(OSError):
-        prefix = _temporary_prefix(target)
-        for name in os.listdir(target.parent):
-            if name.startswith(prefix) and name.endswith(_SUFFIX):
-                target.with_name(name).unlink(missing_ok=True)
-
-
 def _temporary_name(target: Path) -> Path:
     # Not tempfile: it would make the file unreadable for the other users of a gateway.
     return target.with_name(f"{_temporary_prefix(target)}{secrets.token_hex(8)}{_SUFFIX}")
@@ -194,27 +190,17 @@ def _temporary_prefix(target: Path) -> str:
     return f".{hashlib.sha256(os.fsencode(target.name)).hexdigest()[:16]}-"
 
 
-def _sync_folder(folder: Path) -> None:
-    """Make the new name last as well; Windows has no way to ask for that, nor have some disks."""
-    with contextlib.suppress(OSError):
-        descriptor = os.open(folder, os.O_RDONLY)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
-
-
 def read_capped(path: PathLike, max_bytes: int) -> bytes:
     """All of a file, unless it is larger than it may be, or a device or pipe that may never end."""
-    with open(path, "rb", opener=_open_at_once) as file:
+
+    def open_at_once(name: str, flags: int) -> int:
+        # A named pipe would otherwise be waited for until somebody writes into it.
+        return os.open(name, flags | getattr(os, "O_NONBLOCK", 0))
+
+    with open(path, "rb", opener=open_at_once) as file:
         status = os.fstat(file.fileno())
         if not stat.S_ISREG(status.st_mode):
             raise CorruptDataError("not an ordinary file")
         if status.st_size > max_bytes:
             raise CorruptDataError(f"{status.st_size} bytes, at most {max_bytes} are allowed")
         return file.read(status.st_size)
-
-
-def _open_at_once(path: str, flags: int) -> int:
-    """A named pipe would otherwise be waited for until somebody writes into it."""
-    return os.open(path, flags | getattr(os, "O_NONBLOCK", 0))

@@ -1,22 +1,29 @@
-"""Plain values: what JSON can hold, and how to write the numbers it lacks.
+"""Plain values: what JSON can hold, how to write what it lacks, and how to get it back.
 
-JSON has neither infinities nor NaN. They become ``{"$float": "inf"}``, and a key that begins with
-``$`` gets a second one, so that nothing else reads as such a number.
+JSON has neither infinities nor NaN. ``encode`` writes ``{"$float": "inf"}`` for them; a key that
+begins with ``$`` gets a second one, so that nothing else reads as such a number. In a log, which
+people read and nobody decodes, ``text_if_infinite`` writes plain text.
+
+Parameters hold more than lists and mappings from text. ``to_plain`` writes a mapping with one key
+that says what it is: ``{"tuple": [0.0, 1.0]}``, ``{"array": [...]}``, and for mappings from other
+labels than text ``{"pairs": [[key, value], ...]}``.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from operator import itemgetter
 from typing import Any
 
 import numpy as np
 
-from fdrsvm.errors import InvalidInputError
+from fdrsvm.errors import CorruptDataError, InvalidInputError
 
 MAX_DEPTH = 20
 _NUMBERS = {"inf": math.inf, "-inf": -math.inf, "nan": math.nan}
 _TAG = "$float"
+_MARKS = ("tuple", "array", "pairs")
 
 
 def check_text(value: Any, argument: str) -> str:
@@ -37,15 +44,18 @@ def plain(value: Any, argument: str, depth: int = MAX_DEPTH) -> Any:
     if value is None or isinstance(value, (bool, np.bool_)):
         return None if value is None else bool(value)
     if isinstance(value, (int, np.integer)):
-        return _integer(int(value), argument)
+        number = int(value)
+        if not -(2**63) <= number < 2**64:
+            raise InvalidInputError(argument, "integers must fit in 64 bits", "one does not")
+        return number
     if isinstance(value, (float, np.floating)):
         return float(value)
     if isinstance(value, str):
         return check_text(value, argument)
     _check_depth(argument, depth)
     if isinstance(value, Mapping):
-        items = ((check_text(key, argument), item) for key, item in value.items())
-        return {key: plain(item, argument, depth - 1) for key, item in sorted(items, key=_key)}
+        items = sorted(((check_text(k, argument), v) for k, v in value.items()), key=itemgetter(0))
+        return {key: plain(item, argument, depth - 1) for key, item in items}
     if isinstance(value, (list, tuple)):
         return [plain(item, argument, depth - 1) for item in value]
     raise InvalidInputError(
@@ -78,18 +88,51 @@ def decode(value: Any, argument: str, depth: int = MAX_DEPTH + 1) -> Any:
     return {key.removeprefix("$"): decode(value[key], argument, depth - 1) for key in value}
 
 
-def _key(item: tuple[str, Any]) -> str:
-    return item[0]
-
-
-def _integer(value: int, argument: str) -> int:
-    if not -(2**63) <= value < 2**64:
-        raise InvalidInputError(argument, "integers must fit in 64 bits", "one does not")
-    return value
-
-
 def _check_depth(argument: str, depth: int) -> None:
     if depth <= 0:
         raise InvalidInputError(
             argument, f"must nest at most {MAX_DEPTH} levels deep", "it nests deeper"
         )
+
+
+def text_if_infinite(value: Any) -> Any:
+    """``"inf"``, ``"-inf"`` or ``"nan"`` for the numbers JSON lacks; any other value is itself."""
+    return str(value) if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def to_plain(value: Any, argument: str) -> Any:
+    """Parameters as plain values, or an InvalidInputError that names ``argument``."""
+    if isinstance(value, np.ndarray):
+        return {"array": plain(value, argument)}
+    if isinstance(value, tuple):
+        return {"tuple": [to_plain(item, argument) for item in value]}
+    if isinstance(value, list):
+        return [to_plain(item, argument) for item in value]
+    if not isinstance(value, Mapping):
+        return plain(value, argument)
+    if all(isinstance(key, str) for key in value) and not _is_marked(value):
+        return {key: to_plain(item, argument) for key, item in value.items()}
+    pairs = [[plain(key, argument), to_plain(item, argument)] for key, item in value.items()]
+    return {"pairs": pairs}
+
+
+def from_plain(value: Any) -> Any:
+    """The inverse of ``to_plain``."""
+    if isinstance(value, list):
+        return [from_plain(item) for item in value]
+    if not isinstance(value, dict):
+        return value
+    if not _is_marked(value):
+        return {key: from_plain(item) for key, item in value.items()}
+    ((mark, content),) = value.items()
+    if not isinstance(content, list):
+        raise CorruptDataError(f"parameters: {mark!r} must hold a list")
+    if mark == "array":
+        return np.array(content)
+    if mark == "tuple":
+        return tuple(from_plain(item) for item in content)
+    return {key: from_plain(item) for key, item in content}
+
+
+def _is_marked(value: Mapping[Any, Any]) -> bool:
+    return len(value) == 1 and next(iter(value)) in _MARKS

@@ -32,21 +32,17 @@ def printable(text: str) -> str:
     """
     if text.isprintable():
         return text
-    return "".join(letter if _is_seen(letter) else _spelt(letter) for letter in text)
+    return "".join(
+        letter  # letters, marks, and every width of space are seen
+        if letter.isprintable() or unicodedata.category(letter) == "Zs"
+        else letter.encode("unicode_escape").decode("ascii")
+        for letter in text
+    )
 
 
 def printable_lines(text: str) -> str:
     """The same for a text of several lines."""
     return "\n".join(map(printable, text.split("\n")))
-
-
-def _is_seen(letter: str) -> bool:
-    """Letters, marks, and every width of space."""
-    return letter.isprintable() or unicodedata.category(letter) == "Zs"
-
-
-def _spelt(letter: str) -> str:
-    return letter.encode("unicode_escape").decode("ascii")
 
 
 def package_log() -> logging.Logger:
@@ -66,14 +62,13 @@ def _make_printable(record: logging.LogRecord) -> bool:
 
 def csv_text(rows: Iterable[Sequence[object]]) -> str:
     """Lines of a CSV, with the same ends on every platform; no text in it is run as a formula."""
-    return "".join(map(_csv_line, rows))
-
-
-def _csv_line(row: Sequence[object]) -> str:
-    stream = io.StringIO(newline="")
-    writer = csv.writer(stream, lineterminator="\r\n")  # of other ends it quotes no carriage return
-    writer.writerow([inert(cell) if isinstance(cell, str) else cell for cell in row])
-    return stream.getvalue().removesuffix("\r\n") + "\n"
+    lines = []
+    for row in rows:
+        stream = io.StringIO(newline="")
+        writer = csv.writer(stream, lineterminator="\r\n")  # else it quotes no carriage return
+        writer.writerow([inert(cell) if isinstance(cell, str) else cell for cell in row])
+        lines.append(stream.getvalue().removesuffix("\r\n") + "\n")
+    return "".join(lines)
 
 
 def inert(cell: str) -> str:

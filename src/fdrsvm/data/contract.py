@@ -130,15 +130,15 @@ class Feature:
         _check_text(self.unit, f"unit of {self.name!r}", may_be_empty=True)
         check_choice(self.missing, f"missing of {self.name!r}", get_args(Missing))
         for field in ("low", "high", "fill"):
-            number = _check_optional(getattr(self, field), f"{field} of {self.name!r}")
-            object.__setattr__(self, field, number)
+            value, argument = getattr(self, field), f"{field} of {self.name!r}"
+            if isinstance(value, bool):
+                raise InvalidInputError(argument, "must be a finite number", f"it is {value!r}")
+            if value is not None:  # -0.0 becomes 0.0: one value, one fingerprint
+                object.__setattr__(self, field, check_finite(value, argument) + 0.0)
         if self.low is not None and self.high is not None and self.low > self.high:
             raise InvalidInputError(
                 f"low of {self.name!r}", "must not exceed high", f"{self.low!r} > {self.high!r}"
             )
-        self._check_fill()
-
-    def _check_fill(self) -> None:
         if (self.fill is not None) != (self.missing == "fill"):
             raise InvalidInputError(
                 f"fill of {self.name!r}",
@@ -265,7 +265,7 @@ class FeatureContract:
         self, X: Any, y: Any = None, *, client: Any = None, clip: bool = False
     ) -> list[Violation]:
         """All breaches of the contract; empty if there are none. Takes what ``check`` takes."""
-        return self._examine(X, y, client, clip).violations
+        return self._examine(X, y, client, clip)[0]
 
     def check(self, X: Any, y: Any = None, *, client: Any = None, clip: bool = False) -> Checked:
         """Clean arrays, or a ContractError with all violations.
@@ -283,11 +283,11 @@ class FeatureContract:
         clip : bool, default False
             Move values outside the limits to the nearer one, and count them, rather than refuse.
         """
-        found = self._examine(X, y, client, clip)
-        if found.violations:
-            raise ContractError(found.violations)
+        violations, read, labels = self._examine(X, y, client, clip)
+        if violations:
+            raise ContractError(violations)
         columns, n_clipped, n_filled = [], [], []
-        for feature, values in zip(self.features, found.columns, strict=True):
+        for feature, values in zip(self.features, read, strict=True):
             is_missing = np.isnan(values)
             if feature.fill is not None:
                 values = np.where(is_missing, feature.fill, values)
@@ -297,7 +297,7 @@ class FeatureContract:
             n_filled.append(np.count_nonzero(is_missing))
         return Checked(
             X=np.column_stack(columns),
-            y=found.labels,
+            y=labels,
             n_clipped=np.array(n_clipped, dtype=np.int64),
             n_filled=np.array(n_filled, dtype=np.int64),
         )
@@ -310,7 +310,10 @@ class FeatureContract:
             "labels": list(self.labels),
         }
 
-    def _examine(self, X: Any, y: Any, client: Any, clip: bool) -> _Examined:
+    def _examine(
+        self, X: Any, y: Any, client: Any, clip: bool
+    ) -> tuple[list[Violation], list[Array], npt.NDArray[Any] | None]:
+        """All violations, the columns that are there, and the labels."""
         note = _Notes(client)
         table = _read_table(X, self.names, note)
         columns = []
@@ -320,7 +323,7 @@ class FeatureContract:
                 _examine_values(values, feature, clip, note)
                 columns.append(values)
         labels = None if y is None else _read_labels(y, table.n_rows, self.labels, note)
-        return _Examined(note.violations, columns, labels)
+        return note.violations, columns, labels
 
 
 def check_all_clients(labels_by_client: Mapping[Any, Any]) -> tuple[Any, ...]:
@@ -357,12 +360,6 @@ class _Table(NamedTuple):
 
     columns: dict[str, Any]
     n_rows: int | None
-
-
-class _Examined(NamedTuple):
-    violations: list[Violation]
-    columns: list[Array]
-    labels: npt.NDArray[Any] | None
 
 
 class _Notes:
@@ -496,15 +493,14 @@ def _read_labels(
         return labels
     if n_rows is not None and labels.size != n_rows:
         note.found("y", f"must have {n_rows} labels, one for each row", labels.size)
-    illegal = [not _is_legal(label, legal) for label in labels.tolist()]
+    illegal = [
+        not (isinstance(label, str | Real | np.bool_) and label in legal)
+        for label in labels.tolist()
+    ]
     note.rows(
         "y", f"label must be one of {', '.join(map(repr, legal))}", np.array(illegal, dtype=bool)
     )
     return labels
-
-
-def _is_legal(label: Any, legal: tuple[Label, ...]) -> bool:
-    return isinstance(label, str | Real | np.bool_) and label in legal
 
 
 def _distinct(labels: Any, client: Any) -> set[Any]:
@@ -562,14 +558,6 @@ def _check_text(value: Any, argument: str, *, may_be_empty: bool) -> None:
     if not isinstance(value, str) or not (value or may_be_empty):
         rule = "must be text" if may_be_empty else "must be text, not empty"
         raise InvalidInputError(argument, rule, f"it is {value!r}")
-
-
-def _check_optional(value: Any, argument: str) -> float | None:
-    if value is None:
-        return None
-    if isinstance(value, bool):
-        raise InvalidInputError(argument, "must be a finite number", f"it is {value!r}")
-    return check_finite(value, argument) + 0.0  # -0.0 becomes 0.0: one value, one fingerprint
 
 
 def _read_json(text: Any) -> dict[str, Any]:

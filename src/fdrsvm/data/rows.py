@@ -175,12 +175,27 @@ def read_rows(
         raise InvalidInputError(
             "ignore", "must name columns that some file has", f"none has {_listed(sorted(unseen))}"
         )
-    return _stacked(parts, contract)
+    ys = [part.y for part in parts if part.y is not None]
+    if len({y.dtype.kind for y in ys}) > 1:  # where some are numbers and some text, all are text
+        ys = [y.astype(np.str_) for y in ys]
+    return Rows(
+        X=np.concatenate([part.X for part in parts]),
+        y=np.concatenate(ys) if ys else None,
+        clients=np.concatenate([part.clients for part in parts]),
+        feature_names=parts[0].feature_names,
+        contract=contract,
+    )
 
 
 def find_sources(settings: DataSettings) -> list[Source]:
     """All files with their clients, in order; names differ."""
-    files = [file for path in settings.paths for file in _files_of(path)]
+    files = []
+    for path in settings.paths:
+        inside = data_files(path) if path.is_dir() else [path]
+        if not inside:
+            kinds = " or ".join(SUFFIXES)
+            raise InvalidInputError(str(path), f"a folder must hold {kinds} files", "it has none")
+        files += inside
     is_split = settings.client_column is not None
     if is_split and settings.named:
         raise InvalidInputError(
@@ -203,16 +218,6 @@ def match_labels(y: Labels, classes: Sequence[Any]) -> npt.NDArray[np.intp]:
     """Positions of labels in a model's classes, by their text; -1 where there is none."""
     places = {str(label): k for k, label in enumerate(classes)}
     return np.array([places.get(str(label), -1) for label in y.tolist()], dtype=np.intp)
-
-
-def _files_of(path: Path) -> list[Path]:
-    if not path.is_dir():
-        return [path]
-    files = data_files(path)
-    if not files:
-        kinds = " or ".join(SUFFIXES)
-        raise InvalidInputError(str(path), f"a folder must hold {kinds} files", "it has none")
-    return files
 
 
 def _read_contract(path: Path | None) -> FeatureContract | None:
@@ -239,55 +244,44 @@ def _read_source(
     may_have_more: bool,
 ) -> Rows:
     where = str(source.path)
-    y = _read_y(table, settings.label, where) if with_labels else None
-    clients = _read_clients(table, source, settings.client_column)
+    y, clients = None, np.full(table.n_rows, source.client)
+    if with_labels:
+        rule = "every label must be text or a whole number"
+        y = _read_names(table, settings.label, "label", where, rule, "is not")
+    if settings.client_column is not None:
+        rule = "every row must name its client"
+        names = _read_names(table, settings.client_column, "client", where, rule, "does not")
+        clients = names.astype(np.str_)
     taken = (settings.label, settings.client_column or settings.label, *settings.ignore)
     rest = table.without(*taken)
     if contract is not None:
         client = source.client or where
         checked = contract.check(rest, y, client=client, clip=settings.clip)
         return Rows(checked.X, y, clients, contract.names, contract)
-    names = _check_columns(rest, wanted, where, may_have_more=may_have_more)
-    _refuse_text(rest, names, where, may_ignore=not may_have_more)
-    columns = [_read_feature(rest[name], name, where) for name in names]
-    X: Array = np.column_stack(columns)
-    return Rows(X, y, clients, names)
+    features = _check_columns(rest, wanted, where, may_have_more=may_have_more)
+    _refuse_text(rest, features, where, may_ignore=not may_have_more)
+    X: Array = np.column_stack([_read_feature(rest[name], name, where) for name in features])
+    return Rows(X, y, clients, features)
 
 
-def _read_y(table: Table, label: str, where: str) -> Labels:
-    _need_column(table, label, "label", where)
-    labels, broken = read_labels(table[label])
-    if broken.any():
-        row = int(broken.argmax())
+def _read_names(
+    table: Table, column: str, what: str, where: str, rule: str, failing: str
+) -> Labels:
+    """The column of labels or of clients; ``failing`` says in a word what a row does wrong."""
+    if column not in table.by_name:
         raise InvalidInputError(
             where,
-            f"column {label!r}: every label must be text or a whole number",
-            f"row {row} is not ({np.count_nonzero(broken)} in all)",
+            f"must have the {what} column {column!r}",
+            f"its columns are {_listed(table.columns)}{ask_separator(table.columns)}",
         )
-    return labels
-
-
-def _read_clients(table: Table, source: Source, column: str | None) -> npt.NDArray[np.str_]:
-    if column is None:
-        return np.full(table.n_rows, source.client)
-    _need_column(table, column, "client", str(source.path))
     names, broken = read_labels(table[column])
     if broken.any():
         raise InvalidInputError(
-            str(source.path),
-            f"column {column!r}: every row must name its client",
-            f"row {int(broken.argmax())} does not ({np.count_nonzero(broken)} in all)",
-        )
-    return names.astype(np.str_)
-
-
-def _need_column(table: Table, name: str, what: str, where: str) -> None:
-    if name not in table.by_name:
-        raise InvalidInputError(
             where,
-            f"must have the {what} column {name!r}",
-            f"its columns are {_listed(table.columns)}{ask_separator(table.columns)}",
+            f"column {column!r}: {rule}",
+            f"row {int(broken.argmax())} {failing} ({np.count_nonzero(broken)} in all)",
         )
+    return names
 
 
 def _check_columns(
@@ -318,7 +312,12 @@ def _check_columns(
 
 def _refuse_text(table: Table, names: Sequence[str], where: str, *, may_ignore: bool) -> None:
     """All columns without a number at once, and what to type to leave them out."""
-    text = [name for name in names if _is_text(table[name])]
+    text = []
+    for name in names:
+        column = table[name]
+        has_number = column.dtype.kind in "biuf" or not read_numbers(column)[1].all()
+        if not has_number and any(_kind(item) == "no number" for item in column):
+            text.append(name)  # not only because all are missing
     if not text:
         return
     found = f"there is none in {_listed(text)}"
@@ -327,14 +326,6 @@ def _refuse_text(table: Table, names: Sequence[str], where: str, *, may_ignore: 
             f"--ignore {shlex.quote(name)}" for name in text[:_MOST_LISTED]
         )
     raise InvalidInputError(where, "columns of features must hold numbers", found)
-
-
-def _is_text(column: npt.NDArray[Any]) -> bool:
-    """Whether it has no number, and not only because all are missing."""
-    if column.dtype.kind in "biuf":
-        return False
-    _, broken = read_numbers(column)
-    return bool(broken.all()) and any(_kind(item) == "no number" for item in column)
 
 
 def _read_feature(column: npt.NDArray[Any], name: str, where: str) -> Array:
@@ -354,19 +345,6 @@ def _kind(item: Any) -> str:
     if item is None or item != item:
         return "missing"
     return "infinite" if isinstance(item, float | np.floating) else "no number"
-
-
-def _stacked(parts: Sequence[Rows], contract: FeatureContract | None) -> Rows:
-    ys = [part.y for part in parts if part.y is not None]
-    if len({y.dtype.kind for y in ys}) > 1:  # where some are numbers and some text, all are text
-        ys = [y.astype(np.str_) for y in ys]
-    return Rows(
-        X=np.concatenate([part.X for part in parts]),
-        y=np.concatenate(ys) if ys else None,
-        clients=np.concatenate([part.clients for part in parts]),
-        feature_names=parts[0].feature_names,
-        contract=contract,
-    )
 
 
 def _listed(names: Iterable[str], most: int = _MOST_LISTED) -> str:

@@ -14,6 +14,9 @@ Privacy. With P features, these numbers leave a client:
   of rows. Of a client with one row the mean is that row, and two rows can be told from their mean
   and variance; with many rows little can be told of any one.
 
+The scalers of scikit-learn are not underneath: its ``MinMaxScaler`` multiplies and adds, so that
+values leave the unit box by rounding, and on CSR its ``StandardScaler`` multiplies by a reciprocal.
+
 A summary has no column names: all clients must keep one order of columns, which is what
 :class:`fdrsvm.data.contract.FeatureContract` is for.
 """
@@ -35,6 +38,7 @@ from fdrsvm.core.arrays import (
     Array,
     Matrix,
     check_finite,
+    check_flag,
     check_matrix,
     check_non_negative,
     check_vector,
@@ -52,7 +56,7 @@ __all__ = [
 ]
 
 _EPS = float(np.finfo(np.float64).eps)
-_CONSTANT = 10 * _EPS  # a standard deviation of so little of the mean is rounding
+_CONSTANT = 10 * _EPS  # a standard deviation this small beside the mean is rounding
 _MAX_COLUMNS_NAMED = 5
 
 
@@ -292,7 +296,7 @@ class FederatedMinMaxScaler(_Scaler):
         return rows
 
     def _set_range(self, summary: MinMaxSummary) -> Self:
-        _check_flag(self.clip, "clip")
+        check_flag(self.clip, "clip")
         with np.errstate(over="ignore"):
             range_ = summary.high - summary.low
         self._check_finite(range_, "range")
@@ -482,8 +486,8 @@ class FederatedStandardScaler(_Scaler):
         return tags
 
     def _set_moments(self, summary: MomentSummary) -> Self:
-        _check_flag(self.with_mean, "with_mean")
-        _check_flag(self.with_std, "with_std")
+        check_flag(self.with_mean, "with_mean")
+        check_flag(self.with_std, "with_std")
         deviation = np.sqrt(summary.variance)
         constant = deviation <= _CONSTANT * np.abs(summary.mean)
         self.mean_, self.var_ = summary.mean, summary.variance
@@ -686,11 +690,6 @@ def _refuse_sparse(X: Any) -> None:
             "must be dense, since a feature's low end becomes 0 and its zeros something else",
             "it is sparse; FederatedStandardScaler(with_mean=False) keeps zeros",
         )
-
-
-def _check_flag(value: Any, argument: str) -> None:
-    if not isinstance(value, bool | np.bool_):
-        raise InvalidInputError(argument, "must be True or False", f"it is {value!r}")
 
 
 def _freeze(summary: Any, **fields: Any) -> None:

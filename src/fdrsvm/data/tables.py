@@ -2,6 +2,9 @@
 
 Errors name files, rules, counts and row numbers, and never a value: plants pass them on. Rows are
 counted from 0, without the header line.
+
+CSV is read by Python's own reader. pyarrow's is faster, but it is an optional dependency, larger
+than all the others together, and its errors quote the value that it could not read.
 """
 
 from __future__ import annotations
@@ -9,7 +12,7 @@ from __future__ import annotations
 import csv
 import io
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -90,10 +93,24 @@ def parse_table(content: bytes, file: str) -> Table:
     return Table(columns, len(next(iter(columns.values()), ())))
 
 
+def csv_rows(content: bytes) -> Iterator[tuple[int, list[str]]]:
+    """The line, from 1, that each row starts on, and its cells, of which a blank line has none.
+
+    A UnicodeDecodeError says which byte is wrong, a csv.Error what is broken and in which line.
+    """
+    reader = csv.reader(io.StringIO(content.decode("utf-8-sig"), newline=""), strict=True)
+    line = 1
+    try:
+        for row in reader:
+            yield line, row
+            line = reader.line_num + 1  # a quoted cell may go over several lines
+    except csv.Error as error:
+        raise csv.Error(str(error), reader.line_num) from None
+
+
 def _parse_csv(content: bytes, file: str) -> dict[str, Column]:
     try:
-        reader = csv.reader(io.StringIO(content.decode("utf-8-sig"), newline=""), strict=True)
-        filled = (row for row in reader if row)
+        filled = (row for _, row in csv_rows(content) if row)
         header = [as_meant(cell.strip()) for cell in next(filled, [])]
         _check_count(len(header), file)
         rows = list(filled)
@@ -141,7 +158,7 @@ def ask_separator(header: Sequence[str]) -> str:
 
 def _column(cells: Sequence[str]) -> Column:
     """Numbers if all of them are, else as a contract can tell them apart: None is missing."""
-    if not any("_" in cell for cell in cells):  # Python reads 1_000, nobody else does
+    if not any("_" in cell for cell in cells):  # see as_number
         try:
             return np.array(cells, dtype=np.float64)
         except ValueError:
@@ -156,10 +173,16 @@ def read_cell(cell: str) -> float | str | None:
     """A number, text, or None if it is missing."""
     if cell in _MISSING:
         return None
+    number = as_number(cell)
+    return cell if number is None else number
+
+
+def as_number(cell: str) -> float | None:
+    """None if it is text."""
     try:
-        return cell if "_" in cell else float(cell)
+        return None if "_" in cell else float(cell)  # Python reads 1_000, nobody else does
     except ValueError:
-        return cell
+        return None
 
 
 def _parse_parquet(content: bytes, file: str) -> dict[str, Column]:
@@ -199,9 +222,8 @@ def read_labels(column: Column) -> tuple[Column, Mask]:
         broken = ~np.isfinite(column) | (column != np.round(column))
         return np.where(broken, 0.0, column).astype(np.int64), broken
     broken = np.array([item is None or item != item for item in column], dtype=bool)
-    return np.array([_label_text(item) for item in column]), broken
-
-
-def _label_text(item: Any) -> str:
-    is_whole = isinstance(item, float) and item.is_integer()
-    return str(int(item)) if is_whole else str(item).strip()
+    texts = [
+        str(int(item)) if isinstance(item, float) and item.is_integer() else str(item).strip()
+        for item in column
+    ]
+    return np.array(texts), broken

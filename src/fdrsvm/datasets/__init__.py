@@ -7,7 +7,8 @@
 from __future__ import annotations
 
 from fdrsvm.datasets import corrupt, partition
-from fdrsvm.datasets._errors import DataError, DataWarning, FetchError
+from fdrsvm.datasets._csv import DataError
+from fdrsvm.datasets.fetch import DataWarning, FetchError
 from fdrsvm.datasets.pump import (
     FEATURE_NAMES,
     PumpData,

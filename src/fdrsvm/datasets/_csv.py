@@ -1,9 +1,11 @@
-"""CSV files into numbers, or an error that names file, line and column."""
+"""The CSV of a data set: cells that know their lines, or an error that names file, line and column.
+
+``fdrsvm.data.tables`` reads the file. Public data sets are no secret, so errors quote the cell.
+"""
 
 from __future__ import annotations
 
 import csv
-import io
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -11,52 +13,95 @@ from dataclasses import dataclass
 import numpy as np
 
 from fdrsvm.core.arrays import Array
-from fdrsvm.core.texts import as_meant, csv_text
-from fdrsvm.datasets._errors import DataError
+from fdrsvm.core.texts import as_meant
+from fdrsvm.data.tables import as_number, csv_rows
+from fdrsvm.errors import FDRSVMError
 
 MISSING = frozenset({"", "?"})  # UCI writes either
 
 
+class DataError(FDRSVMError, ValueError):
+    """A data file breaks a rule.
+
+    Attributes
+    ----------
+    file : str
+        Path or address of the file.
+    rule : str
+        What must hold.
+    found : str
+        What is there instead.
+    line : int or None
+        Line in the file, counted from 1 as editors do.
+    column : str or None
+        Name of the column.
+    """
+
+    def __init__(
+        self,
+        file: str,
+        rule: str,
+        found: str,
+        *,
+        line: int | None = None,
+        column: str | None = None,
+    ) -> None:
+        self.file = file
+        self.rule = rule
+        self.found = found
+        self.line = line
+        self.column = column
+        super().__init__(file, rule, found)
+
+    def __str__(self) -> str:
+        line = "" if self.line is None else f", line {self.line}"
+        column = "" if self.column is None else f", column {self.column!r}"
+        return f"{self.file}{line}{column}: {self.rule}; {self.found}"
+
+
 @dataclass(frozen=True)
-class Rows:
+class Cells:
     """Header and cells of a CSV; ``lines`` are the rows' line numbers, from 1."""
 
     file: str
     header: list[str]
-    cells: list[list[str]]
+    rows: list[list[str]]
     lines: list[int]
+
+    @property
+    def last_line(self) -> int:
+        """That of the last row, or of the header."""
+        return self.lines[-1] if self.lines else 1
 
     def find(self, column: str) -> list[int]:
         """Positions of the columns of that name, upper or lower case."""
         return [k for k, name in enumerate(self.header) if name.casefold() == column.casefold()]
 
-    def error(self, rule: str, found: str, row: int, column: int | None = None) -> DataError:
-        """An error at a cell, or at a row."""
-        name = None if column is None else self.header[column]
-        return DataError(self.file, rule, found, line=self.lines[row], column=name)
+    def text(self, column: int) -> list[str]:
+        """The cells of a column, without spaces around them."""
+        return [row[column].strip() for row in self.rows]
+
+    def error(self, rule: str, found: str, row: int, column: int) -> DataError:
+        """An error at a cell."""
+        return DataError(self.file, rule, found, line=self.lines[row], column=self.header[column])
 
 
-def read_rows(content: bytes, file: str) -> Rows:
+def read_cells(content: bytes, file: str) -> Cells:
     """Every row must have as many cells as the header; blank lines are passed over."""
     try:
-        text = content.decode("utf-8-sig")
+        filled = [
+            (line, row) for line, row in csv_rows(content) if len(row) > 1 or "".join(row).strip()
+        ]
     except UnicodeDecodeError as error:
         line = content.count(b"\n", 0, error.start) + 1
         raise DataError(file, "must be UTF-8 text", f"byte {error.start}", line=line) from None
-    reader = csv.reader(io.StringIO(text, newline=""), strict=True)
-    try:
-        # The line a row starts on: one past where the row before it ended.
-        numbered, before = [], 0
-        for row in reader:
-            if len(row) > 1 or "".join(row).strip():
-                numbered.append((before + 1, row))
-            before = reader.line_num
     except csv.Error as error:
-        raise DataError(file, "must be a CSV", str(error), line=reader.line_num) from None
-    if not numbered:
+        broken, line = error.args
+        raise DataError(file, "must be a CSV", broken, line=line) from None
+    if not filled:
         raise DataError(file, "must have a header line", "the file is empty", line=1)
-    header = [as_meant(cell.strip()) for cell in numbered[0][1]]
-    for line, row in numbered[1:]:
+    header = [as_meant(cell.strip()) for cell in filled[0][1]]
+    for line, row in filled[1:]:
         if len(row) != len(header):
             raise DataError(
                 file,
@@ -65,34 +110,22 @@ def read_rows(content: bytes, file: str) -> Rows:
                 line=line,
                 column=header[len(row)] if len(row) < len(header) else None,
             )
-    cells = [[as_meant(cell) for cell in row] for _, row in numbered[1:]]
-    return Rows(file, header, cells, [n for n, _ in numbered[1:]])
+    rows = [[as_meant(cell) for cell in row] for _, row in filled[1:]]
+    return Cells(file, header, rows, [line for line, _ in filled[1:]])
 
 
-def read_numbers(rows: Rows, columns: Sequence[int], *, may_miss: bool) -> Array:
-    """Cells of some columns as float64; a missing one is NaN, if it may be missing."""
-    numbers = np.empty((len(rows.cells), len(columns)))
-    for n, row in enumerate(rows.cells):
+def read_matrix(cells: Cells, columns: Sequence[int], *, may_miss: bool) -> Array:
+    """Some columns as float64; a missing cell is NaN, if it may be missing."""
+    numbers = np.empty((len(cells.rows), len(columns)))
+    for n, row in enumerate(cells.rows):
         for k, column in enumerate(columns):
             cell = row[column].strip()
             if may_miss and cell in MISSING:
                 numbers[n, k] = math.nan
-            else:
-                numbers[n, k] = _number(rows, n, column, cell)
+                continue
+            number = as_number(cell)
+            if number is None or not math.isfinite(number):
+                found = "the cell is empty" if not cell else f"the cell is {cell!r}"
+                raise cells.error("must be a finite number", found, n, column)
+            numbers[n, k] = number
     return numbers
-
-
-def _number(rows: Rows, row: int, column: int, cell: str) -> float:
-    try:
-        number = math.nan if "_" in cell else float(cell)  # Python reads 1_000, nobody else does
-    except ValueError:
-        number = math.nan
-    if not math.isfinite(number):
-        found = "the cell is empty" if not cell else f"the cell is {cell!r}"
-        raise rows.error("must be a finite number", found, row, column)
-    return number
-
-
-def write_csv(header: Sequence[str], cells: Sequence[Sequence[str]]) -> bytes:
-    """The bytes of a CSV, with the same line ends on every platform."""
-    return csv_text([header, *cells]).encode()

@@ -29,22 +29,12 @@ from fdrsvm.core.arrays import Array, check_matrix, check_positive
 from fdrsvm.errors import InvalidInputError
 from fdrsvm.native import pump as kernel
 
+# fmt: off
 FEATURE_NAMES = (
-    "fPeak",
-    "pLow",
-    "pMid",
-    "pHigh",
-    "pKurtosis",
-    "qMean",
-    "qVar",
-    "qSkewness",
-    "qKurtosis",
-    "qPeak2Peak",
-    "qCrest",
-    "qRMS",
-    "qMAD",
-    "qCSRange",
+    "fPeak", "pLow", "pMid", "pHigh", "pKurtosis", "qMean", "qVar", "qSkewness", "qKurtosis",
+    "qPeak2Peak", "qCrest", "qRMS", "qMAD", "qCSRange",
 )
+# fmt: on
 
 _BAND = (2.0, 250.0)
 _N_FREQUENCIES = 4096
@@ -64,7 +54,7 @@ def pump_features(flow: Any, *, sample_rate: float = 1000.0) -> Array:
     flow : array of shape (n_samples,) or (n_records, n_samples)
         Flow in l/min.
     sample_rate : float, default 1000
-        Samples a second, above 500.
+        Samples per second, at least 500.
 
     Returns
     -------
@@ -91,29 +81,25 @@ def pump_features(flow: Any, *, sample_rate: float = 1000.0) -> Array:
 def _batch_features(x: Array, sample_rate: float) -> Array:
     mean = x.mean(axis=1)
     c = x - mean[:, None]
-    columns = [*_spectral(c, sample_rate), _kurtosis_peak(c, sample_rate), mean, *_moments(x, c)]
-    return np.stack(columns, axis=1)
-
-
-def _moments(x: Array, c: Array) -> list[Array]:
-    """From qVar on."""
+    frequencies, power = power_spectrum(c, sample_rate)
+    peak = frequencies[power.argmax(axis=1)]
+    bands = []
+    for low, high in _POWER_BANDS:
+        first, end = np.searchsorted(frequencies, low), np.searchsorted(frequencies, high, "right")
+        bands.append(power[:, first:end].sum(axis=1))
+    frequencies, kurtosis = spectral_kurtosis(c, sample_rate)
+    kurtosis_peak = frequencies[kurtosis.argmax(axis=1)]
     squares = c * c
     m2, m3, m4 = (values.mean(axis=1) for values in (squares, squares * c, squares * squares))
     rms = np.sqrt((x * x).mean(axis=1))
-    sums = np.cumsum(x, axis=1)
     n_samples = x.shape[1]
     with np.errstate(invalid="ignore", divide="ignore"):  # a constant record has no shape
         shape = [m3 / (m2 * np.sqrt(m2)), m4 / (m2 * m2)]
         crest = np.abs(x).max(axis=1) / rms
-    return [
-        m2 * n_samples / (n_samples - 1),
-        *shape,
-        np.ptp(x, axis=1),
-        crest,
-        rms,
-        np.abs(c).mean(axis=1),
-        np.ptp(sums, axis=1),
-    ]
+    variance, deviation = m2 * n_samples / (n_samples - 1), np.abs(c).mean(axis=1)
+    spread, drift = np.ptp(x, axis=1), np.ptp(np.cumsum(x, axis=1), axis=1)
+    columns = [peak, *bands, kurtosis_peak, mean, variance, *shape, spread, crest, rms]
+    return np.stack([*columns, deviation, drift], axis=1)
 
 
 @lru_cache(maxsize=16)
@@ -123,19 +109,14 @@ def _window(size: int) -> Array:
     By the series of I0, since SciPy's takes exp from the C library, whose last bits vary.
     """
     t = (2.0 * np.arange(size) - (size - 1)) / (size - 1)
-    bessel = _bessel_i0(np.append(0.25 * _BETA**2 * (1.0 - t * t), 0.25 * _BETA**2))
-    return np.asarray(bessel[:-1] / bessel[-1])
-
-
-def _bessel_i0(quarter_square: Array) -> Array:
-    """I0(x) = sum of (x^2 / 4)^k / (k!)^2, from x^2 / 4."""
-    term, total = np.ones_like(quarter_square), np.ones_like(quarter_square)
+    quarter_square = np.append(0.25 * _BETA**2 * (1.0 - t * t), 0.25 * _BETA**2)
+    term, bessel = np.ones_like(quarter_square), np.ones_like(quarter_square)
     k = 0
-    while (term > _NEGLIGIBLE * total).any():
+    while (term > _NEGLIGIBLE * bessel).any():  # I0(x) = sum of (x^2 / 4)^k / (k!)^2
         k += 1
         term = term * quarter_square / (k * k)
-        total = total + term
-    return total
+        bessel = bessel + term
+    return np.asarray(bessel[:-1] / bessel[-1])
 
 
 @lru_cache(maxsize=8)
@@ -157,17 +138,6 @@ def power_spectrum(c: Array, sample_rate: float) -> tuple[Array, Array]:
     return frequencies, plan.power(c) * (2.0 / _window(c.shape[-1]).sum() ** 2)
 
 
-def _spectral(c: Array, sample_rate: float) -> list[Array]:
-    """The peak and the power in three bands."""
-    frequencies, power = power_spectrum(c, sample_rate)
-    ends = [
-        (np.searchsorted(frequencies, low), np.searchsorted(frequencies, high, side="right"))
-        for low, high in _POWER_BANDS
-    ]
-    bands = [power[:, first:end].sum(axis=1) for first, end in ends]
-    return [frequencies[power.argmax(axis=1)], *bands]
-
-
 @lru_cache(maxsize=8)
 def _kurtosis_plan(size: int, sample_rate: float) -> tuple[Array, kernel.KurtosisPlan]:
     """Frequencies, and what takes the kurtosis there from segments of this size."""
@@ -184,8 +154,3 @@ def spectral_kurtosis(c: Array, sample_rate: float) -> tuple[Array, Array]:
     """Frequencies from 10 Hz to 10 Hz below half the rate, and each record's kurtosis there."""
     frequencies, plan = _kurtosis_plan(-(-c.shape[1] // 8), sample_rate)
     return frequencies, plan.kurtosis(c)
-
-
-def _kurtosis_peak(c: Array, sample_rate: float) -> Array:
-    frequencies, kurtosis = spectral_kurtosis(c, sample_rate)
-    return np.asarray(frequencies[kurtosis.argmax(axis=1)])

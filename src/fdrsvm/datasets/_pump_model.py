@@ -26,20 +26,13 @@ _BAR = 1e5
 _LITRES_PER_MINUTE = 60e3  # in a m^3/s
 _RPM = 30.0 / math.pi  # in a rad/s
 
+# fmt: off
 _MAY_BE_ZERO = {
-    "air_fraction",
-    "bearing_damping",
-    "breakaway_friction",
-    "coulomb_friction",
-    "integral_gain",
-    "integral_limit",
-    "least_leak_area",
-    "load_pressure",
-    "pipe_extra_length",
-    "proportional_gain",
-    "valve_leak_area",
-    "viscous_friction",
+    "air_fraction", "bearing_damping", "breakaway_friction", "coulomb_friction", "integral_gain",
+    "integral_limit", "least_leak_area", "load_pressure", "pipe_extra_length", "proportional_gain",
+    "valve_leak_area", "viscous_friction",
 }
+# fmt: on
 
 
 @dataclass(frozen=True)
@@ -89,8 +82,11 @@ class PumpParameters:
         for field in dataclasses.fields(self):
             check = check_non_negative if field.name in _MAY_BE_ZERO else check_positive
             object.__setattr__(self, field.name, check(getattr(self, field.name), field.name))
-        _check_order(self, "crank_radius", "rod_length")
-        _check_order(self, "crack_pressure", "open_pressure")
+        for low, high in (("crank_radius", "rod_length"), ("crack_pressure", "open_pressure")):
+            if getattr(self, low) >= getattr(self, high):
+                raise InvalidInputError(
+                    low, f"must be below {high}", f"{getattr(self, low)} >= {getattr(self, high)}"
+                )
 
     def leak_area(self, leak: float) -> float:
         """Area of the leak, from its share of the inlet valve's full area."""
@@ -102,20 +98,13 @@ class PumpParameters:
         return math.pi * self.plunger_radius**2
 
 
-def _check_order(pump: PumpParameters, low: str, high: str) -> None:
-    if getattr(pump, low) >= getattr(pump, high):
-        raise InvalidInputError(
-            low, f"must be below {high}", f"{getattr(pump, low)} >= {getattr(pump, high)}"
-        )
-
-
 @dataclass(frozen=True)
 class PumpRun:
     """Time series of one or more runs, without measurement noise.
 
-    Every signal has the shape of the runs, then one entry a sample; ``chamber_pressure`` has three
-    more, one a plunger. Flows are in l/min, gauge pressures in bar, speed in rpm, torque in N m,
-    the crank's angle in radians.
+    Every signal has the shape of the runs, then one entry per sample; ``chamber_pressure`` has
+    three more, one per plunger. Flows are in l/min, gauge pressures in bar, speed in rpm, torque in
+    N m, the crank's angle in radians.
     """
 
     time: Array
@@ -161,7 +150,7 @@ def simulate_pump(
     duration, start : float
         Seconds simulated, and the time of the first sample that is kept.
     sample_rate : float, default 1000
-        Samples a second.
+        Samples per second.
     step : float, default 2e-5
         Time step of the integration; ``1 / (sample_rate * step)`` must be a whole number.
 
@@ -181,15 +170,14 @@ def simulate_pump(
     pump = PumpParameters() if pump is None else pump
     if not isinstance(pump, PumpParameters):
         raise InvalidInputError("pump", "must be PumpParameters", f"it is {pump!r}")
-    leaks, overrides = _broadcast_runs(
-        leak,
-        {
-            "load_pressure": load_pressure,
-            "torque_limit": torque_limit,
-            "viscosity": viscosity,
-            "blocking": blocking,
-        },
+    overrides = _broadcast_runs(
+        leak=leak,
+        load_pressure=load_pressure,
+        torque_limit=torque_limit,
+        viscosity=viscosity,
+        blocking=blocking,
     )
+    leaks = overrides.pop("leak")
     n_samples, first, every, dt = _time_grid(duration, start, sample_rate, step)
     done: dict[tuple[float, PumpParameters], Array] = {}
     records = []
@@ -204,12 +192,13 @@ def simulate_pump(
     return _as_run(time, record)
 
 
-def _broadcast_runs(leak: Any, overrides: dict[str, Any]) -> tuple[Array, dict[str, Array]]:
-    given = {"leak": leak} | {name: v for name, v in overrides.items() if v is not None}
+def _broadcast_runs(**given: Any) -> dict[str, Array]:
+    """Arrays of one shape, without those that are None."""
     arrays = {}
     for name, value in given.items():
         try:
-            arrays[name] = np.asarray(value, dtype=np.float64)
+            if value is not None or name == "leak":
+                arrays[name] = np.asarray(value, dtype=np.float64)
         except (TypeError, ValueError):
             raise InvalidInputError(name, "must be numeric", f"it is {value!r}") from None
     try:
@@ -219,14 +208,13 @@ def _broadcast_runs(leak: Any, overrides: dict[str, Any]) -> tuple[Array, dict[s
         raise InvalidInputError("leak", "shapes of the runs must go together", shapes) from None
     if spread[0].size == 0:
         raise InvalidInputError("leak", "must have at least one run", "it has none")
-    result = dict(zip(arrays, spread, strict=True))
-    return result.pop("leak"), result
+    return dict(zip(arrays, spread, strict=True))
 
 
 def _time_grid(
     duration: float, start: float, sample_rate: float, step: float
 ) -> tuple[int, int, int, float]:
-    """Number of samples, first one kept, steps a sample, and the step that fits exactly."""
+    """Number of samples, first one kept, steps per sample, and the step that fits exactly."""
     duration = check_positive(duration, "duration")
     start = check_non_negative(start, "start")
     sample_rate = check_positive(sample_rate, "sample_rate")

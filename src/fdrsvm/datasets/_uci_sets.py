@@ -36,9 +36,22 @@ class UciSet:
         return sum(self.counts.values())
 
 
-def _numbered(stem: str, count: int) -> tuple[str, ...]:
-    return tuple(f"{stem}_{k}" for k in range(1, count + 1))
-
+# fmt: off
+_CELL_MEASURES = (
+    "radius", "texture", "perimeter", "area", "smoothness", "compactness", "concavity",
+    "concave_points", "symmetry", "fractal_dimension",
+)
+_VOICE_MEASURES = (
+    "MDVP:Fo(Hz)", "MDVP:Fhi(Hz)", "MDVP:Flo(Hz)", "MDVP:Jitter(%)", "MDVP:Jitter(Abs)",
+    "MDVP:RAP", "MDVP:PPQ", "Jitter:DDP", "MDVP:Shimmer", "MDVP:Shimmer(dB)", "Shimmer:APQ3",
+    "Shimmer:APQ5", "MDVP:APQ", "Shimmer:DDA", "NHR", "HNR", "RPDE", "DFA", "spread1", "spread2",
+    "D2", "PPE",
+)
+_GRAIN_MEASURES = (
+    "Area", "Perimeter", "Major_Axis_Length", "Minor_Axis_Length", "Eccentricity", "Convex_Area",
+    "Extent",
+)
+# fmt: on
 
 SETS = {
     item.name: item
@@ -65,18 +78,7 @@ SETS = {
             features=tuple(
                 f"{kind}_{what}" if kind != "error" else f"{what}_error"
                 for kind in ("mean", "error", "worst")
-                for what in (
-                    "radius",
-                    "texture",
-                    "perimeter",
-                    "area",
-                    "smoothness",
-                    "compactness",
-                    "concavity",
-                    "concave_points",
-                    "symmetry",
-                    "fractal_dimension",
-                )
+                for what in _CELL_MEASURES
             ),
             sha256="ba2af2606588187724550c4bda06fb12166e65e340f620c424091cdb111f1a93",
             note="+1 is benign.",
@@ -89,7 +91,7 @@ SETS = {
             target="class",
             negative={"R": 97},
             positive={"M": 111},
-            features=_numbered("band", 60),
+            features=tuple(f"band_{k}" for k in range(1, 61)),
             sha256="4f24cc0dafa85057b49b42d00b6dc1305f9a8f63f161b42f05cfcc63800d123f",
             note="+1 is a mine.",
         ),
@@ -114,35 +116,12 @@ SETS = {
             target="status",
             negative={"0": 48},
             positive={"1": 147},
-            features=(
-                "MDVP:Fo(Hz)",
-                "MDVP:Fhi(Hz)",
-                "MDVP:Flo(Hz)",
-                "MDVP:Jitter(%)",
-                "MDVP:Jitter(Abs)",
-                "MDVP:RAP",
-                "MDVP:PPQ",
-                "Jitter:DDP",
-                "MDVP:Shimmer",
-                "MDVP:Shimmer(dB)",
-                "Shimmer:APQ3",
-                "Shimmer:APQ5",
-                "MDVP:APQ",
-                "Shimmer:DDA",
-                "NHR",
-                "HNR",
-                "RPDE",
-                "DFA",
-                "spread1",
-                "spread2",
-                "D2",
-                "PPE",
-            ),
+            features=_VOICE_MEASURES,
             sha256="4d5ab5dbcca7b9396d538415d798e2056ff4a6701b7a8f18ac0fe40a5d1ccc5c",
             recordings="name",
             recordings_file="parkinsons_names.csv",
             recordings_sha256="697883e35ccc35d4a08a4e684965bb89e3b0fc357438ca51bf17eb9a4e70ad0a",
-            note="About six recordings a person; `groups` says whose.",
+            note="About six recordings per person; `groups` says whose.",
         ),
         UciSet(
             name="rice",
@@ -152,15 +131,7 @@ SETS = {
             target="Class",
             negative={"Cammeo": 1630},
             positive={"Osmancik": 2180},
-            features=(
-                "Area",
-                "Perimeter",
-                "Major_Axis_Length",
-                "Minor_Axis_Length",
-                "Eccentricity",
-                "Convex_Area",
-                "Extent",
-            ),
+            features=_GRAIN_MEASURES,
             sha256="5d14afd561498be6862210d2a7942689737c52ed77b9ad74ebdc8beb63eed466",
             single=True,
         ),

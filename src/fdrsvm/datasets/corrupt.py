@@ -19,6 +19,7 @@ from fdrsvm.core.arrays import (
     check_non_negative,
 )
 from fdrsvm.datasets._random import RandomState, as_generator
+from fdrsvm.datasets.partition import check_count_within
 from fdrsvm.errors import InvalidInputError
 
 __all__ = ["add_noise", "drop_sensors", "flip_labels"]
@@ -59,8 +60,13 @@ def flip_labels(
     >>> int((corrupt.flip_labels(y, 0.15, random_state=0) != y).sum())
     3
     """
-    labels = check_labels(y, _length(y)).copy()
-    share = _check_share(share, "share")
+    shape = np.shape(y)
+    if len(shape) != 1 or shape[0] == 0:
+        raise InvalidInputError("y", "must be a vector with at least one entry", f"shape {shape}")
+    labels = check_labels(y, shape[0]).copy()
+    share = check_non_negative(share, "share")
+    if share > 1.0:
+        raise InvalidInputError("share", "must be at most 1", f"it is {share:g}")
     rng = as_generator(random_state)
     for rows in _rows_by_client(clients, labels.size):
         count = round(share * rows.size)
@@ -119,11 +125,7 @@ def drop_sensors(
     """
     data = _check_dense(X).copy()
     n_features = data.shape[1]
-    is_count = isinstance(n_sensors, int | np.integer) and not isinstance(n_sensors, bool)
-    if not is_count or not 0 <= n_sensors <= n_features:
-        raise InvalidInputError(
-            "n_sensors", f"must be an integer from 0 to {n_features}", f"it is {n_sensors!r}"
-        )
+    n_sensors = check_count_within(n_sensors, "n_sensors", 0, n_features)
     rng = as_generator(random_state)
     for rows in _rows_by_client(clients, len(data)):
         columns = rng.permutation(n_features)[:n_sensors]
@@ -131,24 +133,10 @@ def drop_sensors(
     return data
 
 
-def _length(y: Any) -> int:
-    shape = np.shape(y)
-    if len(shape) != 1 or shape[0] == 0:
-        raise InvalidInputError("y", "must be a vector with at least one entry", f"shape {shape}")
-    return int(shape[0])
-
-
 def _check_dense(X: Any) -> Array:
     if sparse.issparse(X):
         raise InvalidInputError("X", "must be dense: noise fills every cell", "it is sparse")
     return np.asarray(check_matrix(X))
-
-
-def _check_share(share: Any, argument: str) -> float:
-    number = check_non_negative(share, argument)
-    if number > 1.0:
-        raise InvalidInputError(argument, "must be at most 1", f"it is {number:g}")
-    return number
 
 
 def _check_scale(scale: Any, n_features: int) -> Array:
@@ -169,7 +157,7 @@ def _rows_by_client(clients: Any, n_rows: int) -> list[npt.NDArray[np.int64]]:
     ids = np.asarray(clients)
     if ids.shape != (n_rows,):
         raise InvalidInputError(
-            "clients", f"must have shape ({n_rows},), one entry a row", f"shape {ids.shape}"
+            "clients", f"must have shape ({n_rows},), one entry per row", f"shape {ids.shape}"
         )
     names, codes = np.unique(ids, return_inverse=True)
     return [np.flatnonzero(codes == g) for g in range(names.size)]

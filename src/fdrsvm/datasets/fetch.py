@@ -2,6 +2,10 @@
 
 Environment variables: FDRSVM_CACHE names the cache folder; FDRSVM_UCI_URL names a mirror of
 https://archive.ics.uci.edu/static/public, where ``<id>/data.csv`` is a data set.
+
+Not by pooch: it checks the bytes of a file, where ours is checked by what it says, since UCI may
+write the same numbers otherwise; it has no limit on size, and would be one more dependency for the
+forty lines of ``download``.
 """
 
 from __future__ import annotations
@@ -9,18 +13,15 @@ from __future__ import annotations
 import http.client
 import os
 import sys
-import tempfile
 import time
 import urllib.error
 import urllib.parse
 import urllib.request
 import warnings
-from collections.abc import Callable
 from pathlib import Path
-from typing import Protocol
 
-from fdrsvm.datasets._errors import DataWarning, FetchError
-from fdrsvm.errors import InvalidInputError
+from fdrsvm.core.files import write_atomically
+from fdrsvm.errors import FDRSVMError, InvalidInputError
 
 CACHE_VARIABLE = "FDRSVM_CACHE"
 URL_VARIABLE = "FDRSVM_UCI_URL"
@@ -32,10 +33,15 @@ _ATTEMPTS = 3
 _PAUSE = 1.0  # s before the second attempt, twice that before the third
 _MAX_BYTES = 32 * 2**20  # the largest data set has half a megabyte
 _CHUNK = 2**14
+_BAR_WIDTH = 30
 
 
-class _Readable(Protocol):
-    def read(self, amount: int, /) -> bytes: ...
+class FetchError(FDRSVMError, OSError):
+    """A file could not be fetched; the message says what to put where instead."""
+
+
+class DataWarning(UserWarning):
+    """The data were loaded, but not quite as expected."""
 
 
 class _TransientError(Exception):
@@ -69,14 +75,7 @@ def write_cached(file: str, content: bytes) -> None:
     folder = cache_folder()
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        handle, scratch = tempfile.mkstemp(dir=folder, prefix=f".{file}.")
-        try:
-            with os.fdopen(handle, "wb") as stream:
-                stream.write(content)
-            Path(scratch).replace(folder / file)
-        except BaseException:
-            Path(scratch).unlink(missing_ok=True)
-            raise
+        write_atomically(folder / file, content)
     except OSError as error:
         message = f"{file} was fetched but could not be kept in {folder}: {error}"
         warnings.warn(message, DataWarning, stacklevel=4)
@@ -101,7 +100,7 @@ def download(address: str, title: str, *, progress: bool | None = None) -> bytes
         if attempt:
             time.sleep(_PAUSE * attempt)
         try:
-            return _download_once(address, _Bar(title) if show else _no_bar)
+            return _download_once(address, title if show else None)
         except FetchError as error:
             raise FetchError(f"{address}: {error}") from None
         except _TransientError as error:
@@ -109,15 +108,22 @@ def download(address: str, title: str, *, progress: bool | None = None) -> bytes
     raise FetchError(f"{address}: {reason} ({_ATTEMPTS} attempts)")
 
 
-def _download_once(address: str, report: Callable[[int, int | None], None]) -> bytes:
+def _download_once(address: str, title: str | None) -> bytes:
+    """``title`` None draws no bar."""
     request = urllib.request.Request(  # noqa: S310 -- uci_address has checked the scheme
         address, headers={"User-Agent": "fdrsvm", "Accept": "text/csv, */*"}
     )
+    content = bytearray()
     try:
         with urllib.request.urlopen(request, timeout=_TIMEOUT) as response:  # noqa: S310
             length = response.headers.get("Content-Length", "")
             total = int(length) if length.isdecimal() else None
-            content = _read_all(response, total, report)
+            _draw_bar(title, 0, total)
+            while chunk := response.read(_CHUNK):
+                content += chunk
+                if len(content) > _MAX_BYTES:
+                    raise FetchError(f"the file is larger than {_MAX_BYTES} bytes and was not kept")
+                _draw_bar(title, len(content), total)
     except FetchError:  # an OSError, as are those below
         raise
     except urllib.error.HTTPError as error:
@@ -128,44 +134,21 @@ def _download_once(address: str, report: Callable[[int, int | None], None]) -> b
         raise _TransientError(f"no connection: {error.reason}") from None
     except (OSError, http.client.HTTPException) as error:
         raise _TransientError(f"the connection broke: {error or type(error).__name__}") from None
+    if title is not None:
+        sys.stderr.write("\n")
     if total is not None and len(content) != total:
         raise _TransientError(f"the file came in short, {len(content)} of {total} bytes")
-    return content
-
-
-def _read_all(
-    response: _Readable, total: int | None, report: Callable[[int, int | None], None]
-) -> bytes:
-    content = bytearray()
-    report(0, total)
-    while chunk := response.read(_CHUNK):
-        content += chunk
-        if len(content) > _MAX_BYTES:
-            raise FetchError(f"the file is larger than {_MAX_BYTES} bytes and was not kept")
-        report(len(content), total)
-    report(-1, total)
     return bytes(content)
 
 
-def _no_bar(_received: int, _total: int | None) -> None:
-    pass
-
-
-class _Bar:
-    """A progress bar on standard error; the count is in kB where the total is not known."""
-
-    _WIDTH = 30
-
-    def __init__(self, title: str) -> None:
-        self._title = title
-
-    def __call__(self, received: int, total: int | None) -> None:
-        if received < 0:
-            sys.stderr.write("\n")
-        elif total:
-            done = min(self._WIDTH, self._WIDTH * received // total)
-            bar = "#" * done + "." * (self._WIDTH - done)
-            sys.stderr.write(f"\r{self._title} [{bar}] {100 * received // total:3d} %")
-        else:
-            sys.stderr.write(f"\r{self._title} {received / 1000:.0f} kB")
-        sys.stderr.flush()
+def _draw_bar(title: str | None, received: int, total: int | None) -> None:
+    """Progress on standard error; the count is in kB where the total is not known."""
+    if title is None:
+        return
+    if total:
+        done = min(_BAR_WIDTH, _BAR_WIDTH * received // total)
+        bar = "#" * done + "." * (_BAR_WIDTH - done)
+        sys.stderr.write(f"\r{title} [{bar}] {100 * received // total:3d} %")
+    else:
+        sys.stderr.write(f"\r{title} {received / 1000:.0f} kB")
+    sys.stderr.flush()

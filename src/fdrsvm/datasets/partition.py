@@ -65,7 +65,15 @@ def by_shares(y: Any, shares: Sequence[float], *, random_state: RandomState = No
     random_state : int, SeedSequence, Generator or None
     """
     codes = _codes(y, "y")
-    weights = _check_shares(shares)
+    try:
+        weights = np.asarray(shares, dtype=np.float64)
+    except (TypeError, ValueError):
+        weights = np.empty(0)
+    if weights.ndim != 1 or weights.size == 0 or not ((weights > 0) & np.isfinite(weights)).all():
+        raise InvalidInputError(
+            "shares", "must be one finite number above 0 for each client", f"it is {shares!r}"
+        )
+    weights = weights / weights.sum()
     _check_clients(weights.size, codes.size, "shares")
     clients = _deal_by_class(codes, weights, random_state)
     counts = np.bincount(clients, minlength=weights.size)
@@ -97,13 +105,13 @@ def dirichlet(
     concentration : float above 0
         0.1 gives most of a class to one client or two; 100 is close to equal mixes.
     min_samples : int, default 1
-        Draws are repeated until every client has as many rows.
+        Draws are repeated until every client has this many rows.
     random_state : int, SeedSequence, Generator or None
     """
     codes = _codes(y, "y")
     n_clients = _check_clients(n_clients, codes.size)
     concentration = check_positive(concentration, "concentration")
-    min_samples = _check_count(min_samples, "min_samples", 0, codes.size // n_clients)
+    min_samples = check_count_within(min_samples, "min_samples", 0, codes.size // n_clients)
     rng = as_generator(random_state)
     rows = [rng.permutation(np.flatnonzero(codes == c)) for c in range(codes.max() + 1)]
     for _ in range(_MAX_DRAWS):
@@ -175,7 +183,8 @@ def _codes(values: Any, argument: str) -> ClientIds:
         raise InvalidInputError(argument, "entries must be of one kind", "they are mixed") from None
 
 
-def _check_count(value: Any, argument: str, low: int, high: int) -> int:
+def check_count_within(value: Any, argument: str, low: int, high: int) -> int:
+    """A whole number, neither below ``low`` nor above ``high``."""
     is_count = isinstance(value, int | np.integer) and not isinstance(value, bool)
     if not is_count or not low <= value <= high:
         raise InvalidInputError(
@@ -195,15 +204,3 @@ def _check_clients(
             f"it asks for {n_clients!r}",
         )
     return int(n_clients)
-
-
-def _check_shares(shares: Any) -> Array:
-    try:
-        weights = np.asarray(shares, dtype=np.float64)
-    except (TypeError, ValueError):
-        weights = np.empty(0)
-    if weights.ndim != 1 or weights.size == 0 or not ((weights > 0) & np.isfinite(weights)).all():
-        raise InvalidInputError(
-            "shares", "must be one finite number above 0 for each client", f"it is {shares!r}"
-        )
-    return np.asarray(weights / weights.sum())

@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fdrsvm.core.arrays import Array, check_choice, check_non_negative
+from fdrsvm.data.scaling import FederatedMinMaxScaler
 from fdrsvm.datasets._pump_features import FEATURE_NAMES, power_spectrum, pump_features
 from fdrsvm.datasets._pump_model import (
     SAMPLE_RATE,
@@ -194,45 +195,31 @@ def split_pump_pool(
         _N_HEALTHY + k * _N_LEAKING + draws.permutation(_N_LEAKING) for k in range(N_CLIENTS)
     ]
     test = np.concatenate([np.arange(_TEST_HEALTHY), *(rows[:_TEST_LEAKING] for rows in shuffled)])
-    train, clients = _training_rows(SETTINGS[setting], [shuffled[k] for k in order])
+    rows, healthy = [], _TEST_HEALTHY
+    for (n_healthy, n_leaking), k in zip(SETTINGS[setting], order, strict=True):
+        rows.append(np.arange(healthy, healthy + n_healthy))
+        rows.append(shuffled[k][_TEST_LEAKING : _TEST_LEAKING + n_leaking])
+        healthy += n_healthy
+    train = np.concatenate(rows)
+    clients = np.repeat(np.arange(N_CLIENTS), [sum(pair) for pair in SETTINGS[setting]])
     y = pool.y[train]
     if setting == "noisy-labels":
         y = flip_labels(y, _FLIPPED, clients=clients, replace=True, random_state=flips)
-    low, span = _limits(pool.X[train])
+    scaler = FederatedMinMaxScaler().fit(pool.X[train])
     return PumpData(
         X=pool.X[train],
         y=y,
         clients=clients,
-        X_normalised=(pool.X[train] - low) / span,
+        X_normalised=scaler.transform(pool.X[train]),
         X_test=pool.X[test],
         y_test=pool.y[test],
-        X_test_normalised=(pool.X[test] - low) / span,
+        X_test_normalised=scaler.transform(pool.X[test]),
         y_true=pool.y[train],
         severity=pool.severity[train],
         severity_test=pool.severity[test],
         client_severities=tuple(pool.severities[k] for k in order),
         setting=setting,
     )
-
-
-def _training_rows(
-    sizes: Sequence[tuple[int, int]], leaking: Sequence[IntArray]
-) -> tuple[IntArray, IntArray]:
-    """Rows of the pool and their clients; ``leaking`` has the rows of each client's severity."""
-    rows, healthy = [], _TEST_HEALTHY
-    for (n_healthy, n_leaking), candidates in zip(sizes, leaking, strict=True):
-        rows.append(np.arange(healthy, healthy + n_healthy))
-        rows.append(candidates[_TEST_LEAKING : _TEST_LEAKING + n_leaking])
-        healthy += n_healthy
-    clients = np.repeat(np.arange(N_CLIENTS), [sum(pair) for pair in sizes])
-    return np.concatenate(rows), clients
-
-
-def _limits(X: Array) -> tuple[Array, Array]:
-    """Lowest value and range of each feature; a constant one is only shifted."""
-    low = X.min(axis=0)
-    span = X.max(axis=0) - low
-    return low, np.where(span > 0.0, span, 1.0)
 
 
 def _check_severities(severities: Any) -> tuple[float, ...]:
@@ -256,25 +243,18 @@ def _kept_pool(seed: int, severities: tuple[float, ...], noise: float) -> PumpPo
 def _draw_pool(rng: np.random.Generator, severities: tuple[float, ...], noise: float) -> PumpPool:
     levels = (0.0, *severities)
     counts = (_N_HEALTHY, *(_N_LEAKING for _ in severities))
-    X = np.concatenate(
-        [
-            _noisy_features(_waveform(level), count, noise, rng)
-            for level, count in zip(levels, counts, strict=True)
-        ]
-    )
+    parts = []
+    for level, count in zip(levels, counts, strict=True):
+        waveform = _waveform(level)
+        for start in range(0, count, _BATCH):
+            shape = min(_BATCH, count - start), waveform.size
+            parts.append(pump_features(waveform + noise * rng.standard_normal(shape)))
+    X = np.concatenate(parts)
     severity = np.repeat(levels, counts)
     y = np.where(severity > 0.0, 1.0, -1.0)
     for array in (X, y, severity):
         array.flags.writeable = False  # pools are kept and handed out again
     return PumpPool(X, y, severity, severities, noise)
-
-
-def _noisy_features(waveform: Array, count: int, noise: float, rng: np.random.Generator) -> Array:
-    parts = []
-    for start in range(0, count, _BATCH):
-        shape = min(_BATCH, count - start), waveform.size
-        parts.append(pump_features(waveform + noise * rng.standard_normal(shape)))
-    return np.concatenate(parts)
 
 
 @lru_cache(maxsize=256)

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 from sklearn.datasets import make_classification
 
-from fdrsvm.core.arrays import Array, check_positive
+from fdrsvm.core.arrays import Array, check_count, check_positive
+from fdrsvm.data.scaling import FederatedMinMaxScaler
 from fdrsvm.datasets import partition
 from fdrsvm.datasets._random import RandomState, spawn
-from fdrsvm.errors import InvalidInputError
 
 __all__ = ["ScalabilityData", "make_scalability"]
 
@@ -43,7 +42,7 @@ def make_scalability(
 ) -> ScalabilityData:
     """The paper's scalability data: two Gaussian classes around vertices of a hypercube.
 
-    scikit-learn's ``make_classification`` with one cluster a class, all features informative, no
+    scikit-learn's ``make_classification`` with one cluster per class, all features informative, no
     label flipped and ``class_sep`` half the side. Classes and clients are equal in size; every
     client has the same mix.
 
@@ -64,13 +63,10 @@ def make_scalability(
     >>> data.X.shape, data.X_test.shape, int(data.clients.max())
     ((1000, 4), (2000, 4), 9)
     """
-    for value, name, least in (
-        (n_samples, "n_samples", 2),
-        (n_clients, "n_clients", 1),
-        (n_features, "n_features", 1),
-        (n_test, "n_test", 0),
-    ):
-        _check_at_least(value, name, least)
+    check_count(n_samples, "n_samples", 2)
+    check_count(n_clients, "n_clients")
+    check_count(n_features, "n_features")
+    check_count(n_test, "n_test", 0)
     side = check_positive(side, "side")
     draws, deals = spawn(random_state, 2)
     X, labels = make_classification(
@@ -84,9 +80,12 @@ def make_scalability(
         random_state=int(draws.integers(2**32)),
     )
     y = np.where(labels == 1, 1.0, -1.0)
-    train, test = _split(y, n_samples)
-    low, high = X[train].min(axis=0), X[train].max(axis=0)
-    normalised = (X - low) / np.where(high > low, high - low, 1.0)
+    # Rows are in random order: the first of each class, half and half, are for training.
+    negative, positive = np.flatnonzero(y < 0.0), np.flatnonzero(y > 0.0)
+    half = min(n_samples // 2, positive.size)
+    train = np.sort(np.concatenate([positive[:half], negative[: n_samples - half]]))
+    test = np.setdiff1d(np.arange(y.size), train)
+    normalised = FederatedMinMaxScaler().fit(X[train]).transform(X)
     return ScalabilityData(
         X=X[train],
         y=y[train],
@@ -96,19 +95,3 @@ def make_scalability(
         y_test=y[test],
         X_test_normalised=normalised[test],
     )
-
-
-def _split(y: Array, n_train: int) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]]:
-    """The first rows of each class, half and half, for training. Rows are in random order."""
-    negative, positive = np.flatnonzero(y < 0.0), np.flatnonzero(y > 0.0)
-    half = min(n_train // 2, positive.size)
-    train = np.sort(np.concatenate([positive[:half], negative[: n_train - half]]))
-    return train, np.setdiff1d(np.arange(y.size), train)
-
-
-def _check_at_least(value: Any, argument: str, least: int) -> None:
-    is_count = isinstance(value, int | np.integer) and not isinstance(value, bool)
-    if not is_count or value < least:
-        raise InvalidInputError(
-            argument, f"must be an integer, at least {least}", f"it is {value!r}"
-        )

@@ -12,30 +12,28 @@ import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from sklearn.datasets import load_breast_cancer
 from sklearn.utils import Bunch
 
 from fdrsvm.core.arrays import Array, check_choice
+from fdrsvm.core.texts import csv_text
 from fdrsvm.datasets import fetch
-from fdrsvm.datasets._csv import Rows, read_numbers, read_rows, write_csv
-from fdrsvm.datasets._errors import DataError, DataWarning, FetchError
+from fdrsvm.datasets._csv import Cells, DataError, read_cells, read_matrix
 from fdrsvm.datasets._uci_sets import SETS, UciSet
+from fdrsvm.datasets.fetch import DataWarning, FetchError
 from fdrsvm.errors import InvalidInputError
 
 __all__ = ["UCI_NAMES", "load_uci"]
 
 DATA_VARIABLE = "FDRSVM_DATA"
 LABEL = "label"
-
-
 UCI_NAMES = tuple(SETS)
 
 
-@dataclass(frozen=True)
-class _Table:
+@dataclass
+class _Content:
     """What a file says, whatever its layout."""
 
     X: Array
@@ -56,8 +54,8 @@ def load_uci(
     """One of the paper's seven UCI data sets, labelled -1 and +1.
 
     A file in ``data_home`` (or in the folder that the environment variable FDRSVM_DATA names) comes
-    first: a CSV with a header, one column a feature and a column ``label``. Without one the set is
-    fetched from the UCI repository and kept; breast cancer comes with scikit-learn.
+    first: a CSV with a header, one column per feature and a column ``label``. Without one the set
+    is fetched from the UCI repository and kept; breast cancer comes with scikit-learn.
 
     Parameters
     ----------
@@ -102,7 +100,9 @@ def load_uci(
     if folder is not None and (folder / item.file).is_file():
         table, source = _from_folder(item, folder), str(folder / item.file)
     elif item.name == "bcw":
-        table, source = _from_sklearn(item), "scikit-learn's load_breast_cancer"
+        bunch, source = load_breast_cancer(), "scikit-learn's load_breast_cancer"
+        benign = ["B" if target else "M" for target in bunch.target]
+        table = _Content(bunch.data.astype(np.float64), benign, list(item.features), None)
     else:
         table, source = _from_cache_or_network(item, folder, download, progress)
     keep = np.ones(len(table.classes), dtype=bool)
@@ -110,10 +110,6 @@ def load_uci(
         keep[0] = False
     if missing == "drop":
         keep &= ~np.isnan(table.X).any(axis=1)
-    return _as_bunch(item, table, keep, source)
-
-
-def _as_bunch(item: UciSet, table: _Table, keep: Any, source: str) -> Bunch:
     signs = dict.fromkeys(item.negative, -1) | dict.fromkeys(item.positive, 1)
     y = np.array([signs[label] for label in table.classes], dtype=np.float64)
     groups = None
@@ -148,43 +144,36 @@ def _folder(data_home: str | os.PathLike[str] | None) -> Path | None:
     return folder
 
 
-def _from_folder(item: UciSet, folder: Path) -> _Table:
+def _from_folder(item: UciSet, folder: Path) -> _Content:
     """A user's own file is used if it has the right shape; other content is worth a warning."""
     path = folder / item.file
     table = _read_table(item, path.read_bytes(), str(path), LABEL)
     if table.recordings is None and item.recordings_file is not None:
         names = folder / item.recordings_file
         if names.is_file():
-            table = _with_recordings(item, table, names)
+            table.recordings = _read_recordings(item, names)
     if _fault(item, table) is not None:
         message = f"{path} has the shape of UCI's {item.title} but not its content"
         warnings.warn(message, DataWarning, stacklevel=3)
     return table
 
 
-def _with_recordings(item: UciSet, table: _Table, path: Path) -> _Table:
-    rows = read_rows(path.read_bytes(), str(path))
-    found = rows.find(str(item.recordings))
-    if len(found) != 1 or len(rows.cells) != len(table.classes):
+def _read_recordings(item: UciSet, path: Path) -> list[str]:
+    cells = read_cells(path.read_bytes(), str(path))
+    found = cells.find(str(item.recordings))
+    if len(found) != 1 or len(cells.rows) != item.n_rows:
         raise DataError(
             str(path),
-            f"must have a column {item.recordings!r} and {len(table.classes)} rows",
-            f"it has the columns {rows.header} and {len(rows.cells)} rows",
-            line=rows.lines[-1] if rows.lines else 1,
+            f"must have a column {item.recordings!r} and {item.n_rows} rows",
+            f"it has the columns {cells.header} and {len(cells.rows)} rows",
+            line=cells.last_line,
         )
-    recordings = [row[found[0]].strip() for row in rows.cells]
-    return _Table(table.X, table.classes, table.names, recordings)
-
-
-def _from_sklearn(item: UciSet) -> _Table:
-    data = load_breast_cancer()
-    classes = ["B" if benign else "M" for benign in data.target]
-    return _Table(data.data.astype(np.float64), classes, list(item.features), None)
+    return cells.text(found[0])
 
 
 def _from_cache_or_network(
     item: UciSet, folder: Path | None, may_download: bool, progress: bool | None
-) -> tuple[_Table, str]:
+) -> tuple[_Content, str]:
     """The kept file if it is sound; else it is fetched, checked and kept."""
     path = fetch.cache_folder() / item.file
     content = fetch.read_cached(item.file)
@@ -228,67 +217,69 @@ def _way(item: UciSet, folder: Path | None) -> str:
 # -------------------------------------------------------------------------------- reading, checking
 
 
-def _read_table(item: UciSet, content: bytes, file: str, label: str) -> _Table:
+def _read_table(item: UciSet, content: bytes, file: str, label: str) -> _Content:
     """From a CSV with features in UCI's order, a column of labels, perhaps one of row names."""
-    rows = read_rows(content, file)
-    at = rows.find(label)
+    cells = read_cells(content, file)
+    at = cells.find(label)
     if len(at) != 1:
         raise DataError(
             file,
             f"must have one column {label!r}",
-            f"it has {len(at)}; the columns are {', '.join(rows.header)}",
+            f"it has {len(at)}; the columns are {', '.join(cells.header)}",
             line=1,
             column=label,
         )
-    named = rows.find(item.recordings) if item.recordings else []
-    columns = [k for k in range(len(rows.header)) if k not in (*at, *named)]
+    named = cells.find(item.recordings) if item.recordings else []
+    columns = [k for k in range(len(cells.header)) if k not in (*at, *named)]
     if len(columns) != len(item.features):
         raise DataError(
             file,
             f"must have {len(item.features)} columns of features",
-            f"it has {len(columns)}: {', '.join(rows.header[k] for k in columns)}",
+            f"it has {len(columns)}: {', '.join(cells.header[k] for k in columns)}",
             line=1,
         )
-    classes = [_class_of(item, rows, n, at[0]) for n in range(len(rows.cells))]
-    X = read_numbers(rows, columns, may_miss=item.may_miss)
+    classes = _read_classes(item, cells, at[0])
+    X = read_matrix(cells, columns, may_miss=item.may_miss)
     if item.single:  # so that X is the same, however many digits this copy prints
         X = X.astype(np.float32).astype(np.float64)
-    _check_counts(item, rows, classes)
-    recordings = [row[named[0]].strip() for row in rows.cells] if named else None
-    names = [rows.header[k] for k in columns] if label == LABEL else list(item.features)
-    return _Table(X, classes, names, recordings)
+    _check_counts(item, cells, classes)
+    recordings = cells.text(named[0]) if named else None
+    names = [cells.header[k] for k in columns] if label == LABEL else list(item.features)
+    return _Content(X, classes, names, recordings)
 
 
-def _class_of(item: UciSet, rows: Rows, row: int, column: int) -> str:
-    """The class in our spelling: UCI has `very_low` and `Very Low`, and some writers 1.0 for 1."""
-    cell = rows.cells[row][column].strip()
-    plain = cell.removesuffix(".0").replace("_", " ").casefold()
-    for name in item.counts:
-        if name.casefold() == plain:
-            return name
-    rule = f"must be one of {', '.join(map(repr, item.counts))}"
-    raise rows.error(rule, f"the cell is {cell!r}", row, column)
+def _read_classes(item: UciSet, cells: Cells, column: int) -> list[str]:
+    """Classes in our spelling: UCI has `very_low` and `Very Low`, and some writers 1.0 for 1."""
+    ours = {name.casefold(): name for name in item.counts}
+    classes = []
+    for row, cell in enumerate(cells.text(column)):
+        name = ours.get(cell.removesuffix(".0").replace("_", " ").casefold())
+        if name is None:
+            rule = f"must be one of {', '.join(map(repr, item.counts))}"
+            raise cells.error(rule, f"the cell is {cell!r}", row, column)
+        classes.append(name)
+    return classes
 
 
-def _check_counts(item: UciSet, rows: Rows, classes: Sequence[str]) -> None:
+def _check_counts(item: UciSet, cells: Cells, classes: Sequence[str]) -> None:
     if len(classes) != item.n_rows:
         raise DataError(
-            rows.file,
+            cells.file,
             f"{item.title} must have {item.n_rows} rows",
             f"the file has {len(classes)}",
-            line=rows.lines[-1] if rows.lines else 1,
+            line=cells.last_line,
         )
     for name, count in item.counts.items():
         if classes.count(name) != count:
             raise DataError(
-                rows.file,
+                cells.file,
                 f"{item.title} must have {count} rows of class {name!r}",
                 f"the file has {classes.count(name)}",
                 column=LABEL,
             )
 
 
-def _verified(item: UciSet, content: bytes, file: str, label: str) -> _Table:
+def _verified(item: UciSet, content: bytes, file: str, label: str) -> _Content:
     table = _read_table(item, content, file, label)
     fault = _fault(item, table)
     if fault is not None:
@@ -296,7 +287,7 @@ def _verified(item: UciSet, content: bytes, file: str, label: str) -> _Table:
     return table
 
 
-def _fault(item: UciSet, table: _Table) -> str | None:
+def _fault(item: UciSet, table: _Content) -> str | None:
     """None if the content is what it was when it was recorded."""
     found = _content_sha256(table.X, table.classes)
     if found != item.sha256:
@@ -318,7 +309,7 @@ def _content_sha256(X: Array, classes: Sequence[str]) -> str:
     return digest.hexdigest()
 
 
-def _normal_csv(item: UciSet, table: _Table) -> bytes:
+def _normal_csv(item: UciSet, table: _Content) -> bytes:
     """In the layout of a folder's file; ``repr`` loses nothing."""
     cells = [
         ["" if np.isnan(value) else repr(float(value)) for value in row] + [label]
@@ -328,4 +319,4 @@ def _normal_csv(item: UciSet, table: _Table) -> bytes:
     if table.recordings is not None:
         header.insert(0, str(item.recordings))
         cells = [[name, *row] for name, row in zip(table.recordings, cells, strict=True)]
-    return write_csv(header, cells)
+    return csv_text([header, *cells]).encode()

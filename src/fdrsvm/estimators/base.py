@@ -13,9 +13,9 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from fdrsvm.core.arrays import Array
 from fdrsvm.core.files import PathLike
-from fdrsvm.core.parameters import from_plain, to_plain
+from fdrsvm.core.plain_json import from_plain, to_plain
 from fdrsvm.data.training_data import TrainingData, check_columns
-from fdrsvm.errors import CorruptDataError, InvalidInputError, NumericalError
+from fdrsvm.errors import CorruptDataError, NumericalError
 from fdrsvm.estimators.degenerate import Setting, client_evidence, judge, pooled
 from fdrsvm.federated.certificate import Standing
 from fdrsvm.federated.rounds import Result, RoundRecord
@@ -226,13 +226,6 @@ class LinearClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 def per_class(values: Sequence[float]) -> float | Array:
     """A number for two classes, else an array with one entry per class."""
     return float(values[0]) if len(values) == 1 else np.array(values, dtype=np.float64)
-
-
-def check_flag(value: Any, argument: str) -> bool:
-    """True or False, and nothing else that could pass for it."""
-    if not isinstance(value, bool | np.bool_):
-        raise InvalidInputError(argument, "must be True or False", f"it is {value!r}")
-    return bool(value)
 
 
 def certified(standing: Standing) -> Certified:

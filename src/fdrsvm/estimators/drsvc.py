@@ -7,7 +7,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from fdrsvm.core.arrays import Array, check_count, check_positive
+from fdrsvm.core.arrays import Array, check_count, check_flag, check_positive
 from fdrsvm.core.losses import Hinge, MarginLoss
 from fdrsvm.core.norms import Norm, dual_norm
 from fdrsvm.data.training_data import (
@@ -16,7 +16,7 @@ from fdrsvm.data.training_data import (
     read_training_data,
 )
 from fdrsvm.errors import ConvergenceWarning, UnsupportedError
-from fdrsvm.estimators.base import Certified, LinearClassifier, certified, check_flag
+from fdrsvm.estimators.base import Certified, LinearClassifier, certified
 from fdrsvm.estimators.degenerate import flip_share
 from fdrsvm.estimators.scale_advice import scale_advice
 from fdrsvm.federated.methods import Bundle

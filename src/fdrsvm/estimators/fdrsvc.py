@@ -7,7 +7,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 import numpy.typing as npt
 
-from fdrsvm.core.arrays import check_choice, check_non_negative, check_positive
+from fdrsvm.core.arrays import check_choice, check_flag, check_non_negative, check_positive
 from fdrsvm.core.losses import Hinge, MarginLoss
 from fdrsvm.core.norms import Norm
 from fdrsvm.data.training_data import (
@@ -18,7 +18,7 @@ from fdrsvm.data.training_data import (
     read_training_data,
 )
 from fdrsvm.errors import UnsupportedError
-from fdrsvm.estimators.base import LinearClassifier, certified, check_flag
+from fdrsvm.estimators.base import LinearClassifier, certified
 from fdrsvm.estimators.degenerate import flip_share
 from fdrsvm.estimators.scale_advice import scale_advice
 from fdrsvm.federated.methods import ADMM, ADMMSC, Bundle, Subgradient

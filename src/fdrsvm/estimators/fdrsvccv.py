@@ -12,7 +12,7 @@ from sklearn.exceptions import FitFailedWarning, NotFittedError
 from sklearn.utils import check_random_state, column_or_1d
 from sklearn.utils.validation import check_is_fitted
 
-from fdrsvm.core.arrays import Array, check_count
+from fdrsvm.core.arrays import Array, check_count, check_flag
 from fdrsvm.core.files import PathLike
 from fdrsvm.core.losses import MarginLoss
 from fdrsvm.core.norms import Norm
@@ -22,7 +22,7 @@ from fdrsvm.data.training_data import (
     read_training_data,
 )
 from fdrsvm.errors import ConvergenceWarning, InvalidInputError, UnsupportedError
-from fdrsvm.estimators.base import LinearClassifier, check_flag
+from fdrsvm.estimators.base import LinearClassifier
 from fdrsvm.estimators.counts import Scoring, check_scoring, positive_class
 from fdrsvm.estimators.degenerate import Evidence, Setting, judge
 from fdrsvm.estimators.fdrsvc import FDRSVC

@@ -13,6 +13,7 @@ from fdrsvm.core.arrays import (
     Array,
     check_choice,
     check_count,
+    check_flag,
     check_non_negative,
     check_positive,
 )
@@ -23,7 +24,7 @@ from fdrsvm.data.training_data import (
     read_training_data,
 )
 from fdrsvm.errors import ConvergenceWarning
-from fdrsvm.estimators.base import LinearClassifier, certified, check_flag
+from fdrsvm.estimators.base import LinearClassifier, certified
 from fdrsvm.estimators.scale_advice import mean_hinge, scale_advice
 from fdrsvm.federated.methods import FedAvg, FedDRO, FedProx, FedSGD
 from fdrsvm.federated.rounds import Result

@@ -14,10 +14,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from sklearn.model_selection import ParameterGrid
 
-from fdrsvm.core.arrays import Array, check_count, check_non_negative
+from fdrsvm.core.arrays import Array, check_count, check_flag, check_non_negative
 from fdrsvm.data.training_data import TrainingData, client_shares, radii
 from fdrsvm.errors import FDRSVMError, InvalidInputError, UnsupportedError
-from fdrsvm.estimators.base import check_flag
 from fdrsvm.estimators.counts import held_out_counts
 from fdrsvm.estimators.fdrsvc import FDRSVC
 from fdrsvm.estimators.folds import Split

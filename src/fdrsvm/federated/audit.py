@@ -21,7 +21,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from datetime import UTC, datetime
@@ -30,6 +29,7 @@ from typing import Any
 
 from fdrsvm.core.arrays import Array
 from fdrsvm.core.files import PathLike, append_whole, read_capped
+from fdrsvm.core.plain_json import text_if_infinite
 from fdrsvm.errors import ClientError, InvalidInputError, QuorumError
 from fdrsvm.federated.messages import Broadcast, ClientProfile, Update, encode
 from fdrsvm.federated.methods.method import Algorithm, describe
@@ -48,14 +48,10 @@ class AuditLog:
     def __call__(self, event: Mapping[str, Any]) -> None:
         """One more line, with the time; infinite numbers are text, since JSON has none."""
         now = datetime.now(UTC).isoformat(timespec="milliseconds")
-        strict = {name: _in_json(value) for name, value in event.items()}
+        strict = {name: text_if_infinite(value) for name, value in event.items()}
         line = json.dumps({"time": now, **strict}, sort_keys=True, default=str)
         is_answer = event.get("event") == "answer"  # on disk with the record of its round
         append_whole(self.path, f"{line}\n".encode(), on_disk=not is_answer)
-
-
-def _in_json(value: Any) -> Any:
-    return str(value) if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def read_audit(path: Path) -> Iterator[dict[str, Any]]:

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from fdrsvm.core.arrays import Array
-from fdrsvm.core.parameters import from_plain
+from fdrsvm.core.plain_json import from_plain
 from fdrsvm.data.rows import Rows
 from fdrsvm.errors import UnsupportedError
 from fdrsvm.inspection.explain import flipping_perturbation

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from fdrsvm.core.arrays import Array
-from fdrsvm.core.parameters import from_plain
+from fdrsvm.core.plain_json import from_plain
 from fdrsvm.data.rows import Rows, match_labels
 from fdrsvm.errors import (
     ConvergenceWarning,

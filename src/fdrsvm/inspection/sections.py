@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from fdrsvm.core.arrays import Array
-from fdrsvm.core.parameters import from_plain
+from fdrsvm.core.plain_json import from_plain
 from fdrsvm.data.rows import Rows
 from fdrsvm.inspection.certifying import (
     Recomputed,

@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from fdrsvm.core.parameters import from_plain
+from fdrsvm.core.plain_json import from_plain
 from fdrsvm.data.rows import Rows
 from fdrsvm.errors import DegenerateModelWarning, InvalidInputError, UnsupportedError
 from fdrsvm.estimators.degenerate import (

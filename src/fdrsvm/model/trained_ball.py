@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from fdrsvm.core.arrays import check_non_negative, check_positive
-from fdrsvm.core.parameters import from_plain
+from fdrsvm.core.plain_json import from_plain
 from fdrsvm.errors import InvalidInputError, UnsupportedError
 from fdrsvm.model.linear_model import LinearModel
 from fdrsvm.risk.ball import Support
