@@ -15,7 +15,7 @@ from sklearn.preprocessing import MinMaxScaler
 
 from fdrsvm import RiskOracle
 from fdrsvm.core.arrays import Array
-from fdrsvm.core.norms import Norm
+from fdrsvm.core.vectors import Norm
 from fdrsvm.solvers import PreparedClient, Solution, prepare_client, solve_central
 
 RHO, KAPPA = 1e-2, 1.0

@@ -15,7 +15,7 @@ import numpy as np
 
 from fdrsvm.core.arrays import Array
 from fdrsvm.core.losses import Hinge
-from fdrsvm.core.norms import dual_norm
+from fdrsvm.core.vectors import dual_norm
 from fdrsvm.federated.limits import Limits
 from fdrsvm.federated.messages import ClientProfile, Values
 

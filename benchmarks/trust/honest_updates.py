@@ -18,7 +18,7 @@ import numpy as np
 
 from benchmarks.trust.honest_excess import Excess, excesses, gather, merged
 from fdrsvm.core.arrays import Array
-from fdrsvm.core.norms import NORMS
+from fdrsvm.core.vectors import NORMS
 from fdrsvm.errors import ConvergenceWarning, QuorumError
 from fdrsvm.federated.in_process import InProcess
 from fdrsvm.federated.limits import Limits

@@ -5,7 +5,7 @@ import pytest
 from scipy import stats
 
 from fdrsvm import InvalidInputError
-from fdrsvm.core.products import weighted_sum
+from fdrsvm.core.vectors import weighted_sum
 from fdrsvm.federated.aggregation import check_trim, trimmed_mean
 from fdrsvm.federated.in_process import InProcess
 from fdrsvm.federated.messages import Update

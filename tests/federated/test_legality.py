@@ -14,7 +14,7 @@ from scipy.optimize import linprog
 from sklearn.datasets import load_breast_cancer
 
 from fdrsvm.core.losses import LOSSES
-from fdrsvm.core.norms import NORM_CODES
+from fdrsvm.core.vectors import NORM_CODES
 from fdrsvm.federated import ADMM, Bundle, InProcess, make_client, run_rounds
 from fdrsvm.federated.limits import Limits
 from fdrsvm.federated.methods import Subgradient

@@ -8,7 +8,7 @@ import pytest
 from numpy.testing import assert_allclose
 
 from fdrsvm import ConvergenceWarning, RiskOracle, worst_case_risk
-from fdrsvm.core.norms import dual_norm_subgradient
+from fdrsvm.core.vectors import dual_norm_subgradient
 from fdrsvm.federated.in_process import InProcess
 from fdrsvm.federated.methods import ADMM, ADMMSC, Bundle, Subgradient
 from fdrsvm.federated.methods.admm import smallest_tau

@@ -12,7 +12,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC, LinearSVC
 
-from fdrsvm.core.norms import NORMS, dual_norm
+from fdrsvm.core.vectors import NORMS, dual_norm
 from fdrsvm.errors import InvalidInputError, NumericalError
 from fdrsvm.estimators.fdrsvc import FDRSVC
 from fdrsvm.inspection import feature_effects, flipping_perturbation, worst_case_atoms

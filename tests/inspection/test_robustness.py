@@ -6,7 +6,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
 from sklearn.svm import LinearSVC
 
-from fdrsvm.core.norms import NORMS
+from fdrsvm.core.vectors import NORMS
 from fdrsvm.errors import InvalidInputError, UnsupportedError
 from fdrsvm.inspection import risk_curve
 from fdrsvm.risk.worst_case import worst_case_risk

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 
-from fdrsvm.core.norms import NORM_CODES
+from fdrsvm.core.vectors import NORM_CODES
 from fdrsvm.native import master
 from fdrsvm.native._choice import runnable_levels
 from tests.solvers.masters import DUAL_ORDER, hinge_model, model_value

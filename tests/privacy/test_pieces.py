@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from fdrsvm.core.norms import dual_norm
+from fdrsvm.core.vectors import dual_norm
 from fdrsvm.federated import ADMM, InProcess, Subgradient, make_client, run_rounds
 from fdrsvm.federated.methods import FedAvg
 from fdrsvm.federated.problem import evaluate

@@ -9,7 +9,7 @@ from scipy.optimize import linprog, minimize_scalar
 
 from fdrsvm import FDRSVC, worst_case_risk
 from fdrsvm.core.losses import LOSSES
-from fdrsvm.core.norms import dual_norm, dual_norm_subgradient
+from fdrsvm.core.vectors import dual_norm, dual_norm_subgradient
 from tests.problems import NORMS, problems
 
 

@@ -13,7 +13,7 @@ from scipy.optimize import linprog
 
 from fdrsvm import RiskOracle, UnsupportedError, worst_case_distribution, worst_case_risk
 from fdrsvm.core.losses import Hinge, Logistic, SmoothHinge
-from fdrsvm.core.norms import dual_norm
+from fdrsvm.core.vectors import dual_norm
 from tests.problems import NORMS, problems, random_problem
 from tests.reference import reference_risk, solve_with_clarabel, worst_case_program
 

@@ -28,7 +28,7 @@ from typing import Any, ClassVar, NamedTuple, TypeAlias
 import numpy as np
 
 from fdrsvm.core.arrays import Array, check_choice, check_count
-from fdrsvm.core.norms import Norm
+from fdrsvm.core.vectors import Norm
 from fdrsvm.datasets import UCI_NAMES, load_uci
 from fdrsvm.errors import ConvergenceWarning, InvalidInputError
 from fdrsvm.federated import (

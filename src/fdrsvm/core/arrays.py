@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import datetime
 import math
-from collections.abc import Callable
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -15,6 +14,7 @@ import numpy.typing as npt
 from scipy import sparse
 
 from fdrsvm.errors import InvalidInputError
+from fdrsvm.native import risk as kernels
 
 Array: TypeAlias = npt.NDArray[np.float64]
 # Dense, or CSR: the two kinds of X. SciPy ships no types, so this cannot be told apart here.
@@ -33,7 +33,7 @@ def column_label(names: Any, column: int) -> str:
 
 
 def refuse_stand_ins(value: Any, argument: str) -> None:
-    """No masked values, dates or durations, which NumPy would hand on as numbers.
+    """Refuses masked values, dates and durations, which NumPy would hand on as numbers.
 
     In a data frame nothing may be missing either, since there the column has a name to give.
     """
@@ -73,20 +73,17 @@ def _refuse_times(value: Any, argument: str, label: str | None) -> None:
     except (TypeError, ValueError):
         return  # no array at all, which others have a word for
     if array.dtype.kind == "O":
-        found = np.array([_is_time(item) for item in array.flat], dtype=bool).reshape(array.shape)
+        each = [isinstance(v, _TIMES) or type(v).__name__ == "Period" for v in array.flat]
+        is_time = np.array(each, dtype=bool).reshape(array.shape)
     else:
-        found = np.full(array.shape, array.dtype.kind in _TIME_KINDS)
-    if found.any():
+        is_time = np.full(array.shape, array.dtype.kind in _TIME_KINDS)
+    if is_time.any():
         raise InvalidInputError(
             argument,
             "must be numbers, not dates or durations: leave them out, or count, say, the hours "
             "since a fixed time",
-            f"{label or _place(found)} is a date or duration",
+            f"{label or _place(is_time)} is a date or duration",
         )
-
-
-def _is_time(item: Any) -> bool:
-    return isinstance(item, _TIMES) or type(item).__name__ == "Period"
 
 
 def _refuse_missing(column: Any, argument: str, label: str) -> None:
@@ -134,59 +131,50 @@ def _as_float(value: Any, argument: str) -> Array:
     return np.ascontiguousarray(array, dtype=np.float64)
 
 
-def _all_finite(values: Array) -> bool:
-    """One pass without a temporary in the usual case; a sum may overflow where no entry does."""
-    if values.size <= _FEW:
-        return bool(np.isfinite(values).all())
-    with np.errstate(over="ignore", invalid="ignore"):
-        return bool(np.isfinite(values.sum()) or np.isfinite(values).all())
-
-
 def check_matrix(X: Any, argument: str = "X") -> Matrix:
     """Samples by features: a C-ordered float64 array, or CSR if X is sparse."""
-    if sparse.issparse(X):
-        if X.ndim != 2:
-            raise InvalidInputError(
-                argument, "must have two dimensions, samples by features", f"it has {X.ndim}"
-            )
-        # Sorting and summing happen in place, so on a copy of the caller's arrays.
-        matrix = sparse.csr_array(X, copy=True)
-        matrix.data = _as_float(matrix.data, argument)
-        matrix.sum_duplicates()
-    else:
-        matrix = _as_float(X, argument)
-        if matrix.ndim != 2:
-            raise InvalidInputError(
-                argument, "must have two dimensions, samples by features", f"it has {matrix.ndim}"
-            )
+    is_sparse = sparse.issparse(X)
+    is_plain = type(X) is np.ndarray and X.dtype == np.float64 and X.flags.c_contiguous
+    matrix = X if is_sparse or is_plain else _as_float(X, argument)
+    if matrix.ndim != 2:
+        raise InvalidInputError(
+            argument, "must have two dimensions, samples by features", f"it has {matrix.ndim}"
+        )
     if 0 in matrix.shape:
         raise InvalidInputError(
             argument,
             "must have at least one sample and one feature",
             f"its shape is {matrix.shape}",
         )
-    if not _all_finite(matrix.data if sparse.issparse(matrix) else matrix):
-        row, column, value = _first_non_finite(matrix)
+    if is_sparse:
+        # Sorting and summing happen in place, so on a copy of the caller's arrays.
+        matrix = sparse.csr_array(X, copy=True)
+        matrix.data = _as_float(matrix.data, argument)
+        matrix.sum_duplicates()
+    values: Any = matrix.data if is_sparse else matrix
+    if values.size <= _FEW:
+        are_finite = np.isfinite(values).all()
+    else:
+        # One pass without a temporary in the usual case; a sum may overflow where no entry does.
+        with np.errstate(over="ignore", invalid="ignore"):
+            are_finite = np.isfinite(values.sum()) or np.isfinite(values).all()
+    if not are_finite:
+        entries = sparse.coo_array(matrix)  # row by row
+        at = int(np.flatnonzero(~np.isfinite(entries.data))[0])
+        row, column = (int(place[at]) for place in entries.coords)
         raise InvalidInputError(
             argument,
             "every value must be finite",
-            f"row {row}, {column_label(getattr(X, 'columns', None), column)} is {value}",
+            f"row {row}, {column_label(getattr(X, 'columns', None), column)} is {entries.data[at]}",
         )
     return matrix
 
 
-def _first_non_finite(matrix: Matrix) -> tuple[int, int, float]:
-    if sparse.issparse(matrix):
-        entries = matrix.tocoo()
-        at = int(np.flatnonzero(~np.isfinite(entries.data))[0])
-        rows, columns = entries.coords
-        return int(rows[at]), int(columns[at]), float(entries.data[at])
-    row, column = (int(i) for i in np.argwhere(~np.isfinite(matrix))[0])
-    return row, column, float(matrix[row, column])
-
-
 def check_vector(value: Any, argument: str, size: int, per: str) -> Array:
     """A finite float64 vector with one entry for each of ``size`` ``per`` (say, "features")."""
+    # One compiled pass over what is clean already: loops ask this of the same model each time.
+    if type(value) is np.ndarray and kernels.is_clean(value, size):
+        return value
     vector = _as_float(value, argument)
     if vector.shape != (size,):
         raise InvalidInputError(
@@ -194,8 +182,9 @@ def check_vector(value: Any, argument: str, size: int, per: str) -> Array:
             f"must have shape ({size},), one entry for each of the {per}",
             f"its shape is {vector.shape}",
         )
-    if not _all_finite(vector):
-        at = int(np.flatnonzero(~np.isfinite(vector))[0])
+    is_finite = np.isfinite(vector)
+    if not is_finite.all():
+        at = int(np.argmin(is_finite))
         raise InvalidInputError(
             argument, "every value must be finite", f"entry {at} is {vector[at]}"
         )
@@ -203,7 +192,7 @@ def check_vector(value: Any, argument: str, size: int, per: str) -> Array:
 
 
 def check_labels(y: Any, n_samples: int, argument: str = "y") -> Array:
-    """Labels -1 and +1, one a sample."""
+    """Labels -1 and +1, one per sample."""
     labels = check_vector(y, argument, n_samples, "samples")
     wrong = np.abs(labels) != 1.0
     if wrong.any():
@@ -231,37 +220,37 @@ def check_masses(sample_weight: Any, n_samples: int, argument: str = "sample_wei
     return np.asarray(shares / shares.sum(), dtype=np.float64)
 
 
-def _check_number(value: Any, argument: str, rule: str, holds: Callable[[float], bool]) -> float:
+def _number(value: Any) -> float:
+    """As a float, never by reading text; nan, which fails every test, if it is not a number."""
     try:
-        number = float(value) if not isinstance(value, str) else math.nan
+        return math.nan if isinstance(value, str) else float(value)
     except (TypeError, ValueError, OverflowError):
-        number = math.nan
-    if not holds(number):
-        raise InvalidInputError(argument, rule, f"it is {value!r}")
-    return number
+        return math.nan
 
 
 def check_finite(value: Any, argument: str) -> float:
     """A finite number."""
-    return _check_number(value, argument, "must be a finite number", math.isfinite)
+    number = _number(value)
+    if not math.isfinite(number):
+        raise InvalidInputError(argument, "must be a finite number", f"it is {value!r}")
+    return number
 
 
 def check_non_negative(value: Any, argument: str) -> float:
     """A finite number, at least 0."""
-    return _check_number(
-        value, argument, "must be a finite number, at least 0", lambda v: 0.0 <= v < math.inf
-    )
+    number = _number(value)
+    if not 0.0 <= number < math.inf:
+        raise InvalidInputError(argument, "must be a finite number, at least 0", f"it is {value!r}")
+    return number
 
 
 def check_positive(value: Any, argument: str, *, or_infinite: bool = False) -> float:
     """A number above 0; finite unless ``or_infinite``."""
-    if or_infinite:
-        return _check_number(
-            value, argument, "must be a number above 0 (inf is allowed)", lambda v: v > 0.0
-        )
-    return _check_number(
-        value, argument, "must be a finite number above 0", lambda v: 0.0 < v < math.inf
-    )
+    number = _number(value)
+    if not number > 0.0 or (number == math.inf and not or_infinite):
+        rule = "a number above 0 (inf is allowed)" if or_infinite else "a finite number above 0"
+        raise InvalidInputError(argument, f"must be {rule}", f"it is {value!r}")
+    return number
 
 
 def check_count(value: Any, argument: str, least: int = 1) -> int:

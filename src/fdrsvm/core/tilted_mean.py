@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from fdrsvm.core.arrays import Array
-from fdrsvm.core.products import dot
+from fdrsvm.core.vectors import dot
 
 
 class TiltedMean(NamedTuple):

@@ -45,7 +45,7 @@ from fdrsvm.core.arrays import (
     column_label,
     refuse_stand_ins,
 )
-from fdrsvm.core.products import weighted_sum
+from fdrsvm.core.vectors import weighted_sum
 from fdrsvm.errors import InvalidInputError, NumericalError
 
 __all__ = [

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from fdrsvm.core.arrays import Array
-from fdrsvm.core.norms import Norm
+from fdrsvm.core.vectors import Norm
 from fdrsvm.datasets.pump import make_pump
 from fdrsvm.estimators import DRSVC
 from fdrsvm.federated import Bundle, FedAvg, InProcess, Result, make_client, run_rounds

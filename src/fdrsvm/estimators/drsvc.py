@@ -9,7 +9,7 @@ import numpy as np
 
 from fdrsvm.core.arrays import Array, check_count, check_flag, check_positive
 from fdrsvm.core.losses import Hinge, MarginLoss
-from fdrsvm.core.norms import Norm, dual_norm
+from fdrsvm.core.vectors import Norm, dual_norm
 from fdrsvm.data.training_data import (
     TrainingData,
     radii,

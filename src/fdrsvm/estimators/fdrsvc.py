@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from fdrsvm.core.arrays import check_choice, check_flag, check_non_negative, check_positive
 from fdrsvm.core.losses import Hinge, MarginLoss
-from fdrsvm.core.norms import Norm
+from fdrsvm.core.vectors import Norm
 from fdrsvm.data.training_data import (
     TrainingData,
     client_shares,

@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 from fdrsvm.core.arrays import Array, check_count, check_flag
 from fdrsvm.core.files import PathLike
 from fdrsvm.core.losses import MarginLoss
-from fdrsvm.core.norms import Norm
+from fdrsvm.core.vectors import Norm
 from fdrsvm.data.training_data import (
     TrainingData,
     check_label_values,

@@ -10,7 +10,7 @@ import numpy as np
 from scipy import sparse
 
 from fdrsvm.core.arrays import Array, Matrix
-from fdrsvm.core.products import dot, times
+from fdrsvm.core.vectors import dot, times
 from fdrsvm.data.training_data import TrainingData
 
 _LARGE, _SMALL = 1e3, 1e-3

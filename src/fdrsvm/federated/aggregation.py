@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from fdrsvm.core.arrays import Array, check_non_negative
-from fdrsvm.core.products import weighted_sum
+from fdrsvm.core.vectors import weighted_sum
 from fdrsvm.errors import InvalidInputError
 
 _ROUNDING = 1e-9  # 0.29 * 100 is 28.999999999999996

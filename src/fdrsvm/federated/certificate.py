@@ -19,8 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fdrsvm.core.arrays import Array
-from fdrsvm.core.norms import dual_norm, norm_of, norm_rows
-from fdrsvm.core.products import dot, weighted_sum
+from fdrsvm.core.vectors import dot, dual_norm, norm_of, norm_rows, weighted_sum
 from fdrsvm.federated.federation import Federation, Replies
 from fdrsvm.solvers.cut_model import CutModel
 from fdrsvm.solvers.master import minimise_model

@@ -14,8 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fdrsvm.core.arrays import Array, check_choice, check_non_negative, check_vector
-from fdrsvm.core.norms import NORM_CODES, Norm
-from fdrsvm.core.products import dot
+from fdrsvm.core.vectors import NORM_CODES, Norm, dot
 from fdrsvm.errors import InvalidInputError
 from fdrsvm.federated.messages import ClientProfile, Update, Values
 from fdrsvm.native import screening

@@ -25,8 +25,7 @@ from fdrsvm.core.arrays import (
     check_vector,
 )
 from fdrsvm.core.losses import LOSSES, Hinge, MarginLoss, is_known
-from fdrsvm.core.norms import dual_norm
-from fdrsvm.core.products import dot
+from fdrsvm.core.vectors import dot, dual_norm
 from fdrsvm.errors import InvalidInputError
 from fdrsvm.federated.messages import ClientProfile
 from fdrsvm.risk.worst_case import WORST_CASES, WorstCase

@@ -17,7 +17,7 @@ import numpy as np
 
 from fdrsvm.core.arrays import Array
 from fdrsvm.core.codec import pack, unpack
-from fdrsvm.core.norms import NORMS
+from fdrsvm.core.vectors import NORMS
 from fdrsvm.errors import CorruptDataError
 
 VERSION = 1

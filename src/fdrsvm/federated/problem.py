@@ -15,7 +15,7 @@ import numpy as np
 
 from fdrsvm.core.arrays import Array, check_count, check_matrix, check_non_negative
 from fdrsvm.core.losses import Hinge, MarginLoss
-from fdrsvm.core.norms import Norm
+from fdrsvm.core.vectors import Norm
 from fdrsvm.errors import InvalidInputError, UnsupportedError
 from fdrsvm.federated.messages import ClientProfile
 from fdrsvm.risk.ball import Support

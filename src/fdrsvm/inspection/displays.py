@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fdrsvm.core.arrays import Array, check_count
-from fdrsvm.core.norms import NORMS, Norm, dual_norm
+from fdrsvm.core.vectors import NORMS, Norm, dual_norm
 from fdrsvm.errors import InvalidInputError
 from fdrsvm.inspection.drawing import (
     COLOURS,

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fdrsvm.core.arrays import Array, check_choice, check_count, check_vector
-from fdrsvm.core.norms import NORMS, Norm, norm_rows
+from fdrsvm.core.vectors import NORMS, Norm, norm_rows
 from fdrsvm.errors import InvalidInputError
 from fdrsvm.inspection.fitted import (
     FittedLinear,

@@ -11,7 +11,7 @@ from __future__ import annotations
 import numpy as np
 
 from fdrsvm.core.arrays import Array
-from fdrsvm.core.norms import Norm, dual_norm, dual_norm_subgradient, norm_rows
+from fdrsvm.core.vectors import Norm, dual_norm, dual_norm_subgradient, norm_rows
 from fdrsvm.risk.ball import Box
 
 _EPS = float(np.finfo(np.float64).eps)

@@ -9,7 +9,7 @@ import numpy as np
 
 from fdrsvm.core.arrays import Array, check_vector
 from fdrsvm.core.losses import MarginLoss
-from fdrsvm.core.norms import Norm
+from fdrsvm.core.vectors import Norm
 from fdrsvm.errors import InvalidInputError
 from fdrsvm.inspection.fitted import read_linear
 from fdrsvm.risk.ball import Support

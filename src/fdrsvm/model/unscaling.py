@@ -14,7 +14,7 @@ from typing import Any, Literal, Self, get_args
 import numpy as np
 
 from fdrsvm.core.arrays import Array, check_choice
-from fdrsvm.core.products import times
+from fdrsvm.core.vectors import times
 from fdrsvm.data.rows import Rows
 from fdrsvm.data.scaling import FederatedMinMaxScaler, FederatedStandardScaler
 from fdrsvm.errors import CorruptDataError, InvalidInputError

@@ -20,7 +20,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fdrsvm.core.arrays import Array
-from fdrsvm.core.norms import dual_norm
+from fdrsvm.core.vectors import dual_norm
 from fdrsvm.errors import CorruptDataError
 from fdrsvm.federated.messages import Broadcast, ClientProfile, Update, Values
 

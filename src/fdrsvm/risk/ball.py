@@ -16,7 +16,7 @@ from fdrsvm.core.arrays import (
     check_vector,
     column_label,
 )
-from fdrsvm.core.norms import NORMS, Norm
+from fdrsvm.core.vectors import NORMS, Norm
 from fdrsvm.errors import InvalidInputError
 from fdrsvm.native import risk as kernels
 

@@ -14,7 +14,7 @@ import numpy as np
 
 from fdrsvm.core.arrays import Array
 from fdrsvm.core.losses import Hinge
-from fdrsvm.core.products import dot, weighted_sum
+from fdrsvm.core.vectors import dot, weighted_sum
 from fdrsvm.risk.cuts import Cut, intercept_slope
 from fdrsvm.risk.worst_case import RiskOracle
 

@@ -9,8 +9,7 @@ import numpy.typing as npt
 
 from fdrsvm.core.arrays import Array, check_finite, check_vector
 from fdrsvm.core.losses import Hinge
-from fdrsvm.core.norms import Norm
-from fdrsvm.core.products import dot, times
+from fdrsvm.core.vectors import Norm, dot, times
 from fdrsvm.errors import UnsupportedError
 from fdrsvm.risk.ball import Support
 from fdrsvm.risk.worst_case import RiskOracle, WorstCase, check_proof

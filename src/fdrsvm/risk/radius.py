@@ -36,7 +36,7 @@ from fdrsvm.core.arrays import (
     check_vector,
 )
 from fdrsvm.core.losses import LOSSES
-from fdrsvm.core.norms import NORMS, Norm, norm_rows
+from fdrsvm.core.vectors import NORMS, Norm, norm_rows
 from fdrsvm.errors import InvalidInputError
 
 # The iteration for P = 2 gains a factor of 2.6 per step, so that this is far below rounding.

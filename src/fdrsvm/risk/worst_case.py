@@ -28,8 +28,15 @@ from fdrsvm.core.arrays import (
     check_vector,
 )
 from fdrsvm.core.losses import LOSSES, Hinge, Linear, MarginLoss, is_known
-from fdrsvm.core.norms import NORM_CODES, Norm, dual_norm, dual_norm_subgradient
-from fdrsvm.core.products import dot, times, weighted_sum
+from fdrsvm.core.vectors import (
+    NORM_CODES,
+    Norm,
+    dot,
+    dual_norm,
+    dual_norm_subgradient,
+    times,
+    weighted_sum,
+)
 from fdrsvm.errors import InvalidInputError, NumericalError, UnsupportedError
 from fdrsvm.native import risk as kernels
 from fdrsvm.risk.ball import Support, WassersteinBall, check_inside

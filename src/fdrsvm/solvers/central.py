@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from fdrsvm.core.arrays import check_positive
-from fdrsvm.core.norms import Norm
+from fdrsvm.core.vectors import Norm
 from fdrsvm.solvers import augmented_lagrangian
 from fdrsvm.solvers.client_prox import check_warm_start
 from fdrsvm.solvers.problem import check_problem

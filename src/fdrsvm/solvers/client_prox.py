@@ -14,7 +14,7 @@ from fdrsvm.core.arrays import (
     check_positive,
     check_vector,
 )
-from fdrsvm.core.norms import Norm
+from fdrsvm.core.vectors import Norm
 from fdrsvm.errors import InvalidInputError
 from fdrsvm.solvers import augmented_lagrangian
 from fdrsvm.solvers.problem import LocalProblem, check_problem, with_penalties

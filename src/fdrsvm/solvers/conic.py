@@ -13,7 +13,7 @@ import numpy as np
 from scipy import sparse
 
 from fdrsvm.core.arrays import Array
-from fdrsvm.core.norms import L1, L2, LINF
+from fdrsvm.core.vectors import L1, L2, LINF
 from fdrsvm.solvers.problem import LocalProblem
 from fdrsvm.solvers.solution import WarmStart
 

@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fdrsvm.core.arrays import Array
-from fdrsvm.core.norms import NORM_CODES, Norm
+from fdrsvm.core.vectors import NORM_CODES, Norm
 from fdrsvm.native import master as kernels
 
 

@@ -26,7 +26,7 @@ from fdrsvm.core.arrays import (
     check_masses,
     check_matrix,
 )
-from fdrsvm.core.norms import NORM_CODES
+from fdrsvm.core.vectors import NORM_CODES
 from fdrsvm.errors import NumericalError
 from fdrsvm.native import client as kernels
 from fdrsvm.risk.ball import WassersteinBall

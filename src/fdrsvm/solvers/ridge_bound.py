@@ -20,8 +20,7 @@ import numpy as np
 from scipy import sparse
 
 from fdrsvm.core.arrays import Array
-from fdrsvm.core.norms import L1, L2, LINF, Norm
-from fdrsvm.core.products import dot, times, weighted_sum
+from fdrsvm.core.vectors import L1, L2, LINF, Norm, dot, times, weighted_sum
 from fdrsvm.native import norms
 
 _TOL = 1e-9

@@ -30,8 +30,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fdrsvm.core.arrays import Array, check_finite, check_non_negative, check_positive
-from fdrsvm.core.norms import NORM_CODES
-from fdrsvm.core.products import dot, length, weighted_sum
+from fdrsvm.core.vectors import NORM_CODES, dot, length, weighted_sum
 from fdrsvm.errors import ConvergenceWarning, InvalidInputError, UnsupportedError
 from fdrsvm.federated.aggregation import check_trim, trimmed_mean
 from fdrsvm.federated.certificate import (

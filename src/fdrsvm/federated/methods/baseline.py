@@ -13,7 +13,7 @@ from typing import Any, ClassVar, TypeVar
 import numpy as np
 
 from fdrsvm.core.arrays import Array
-from fdrsvm.core.products import dot, length, weighted_sum
+from fdrsvm.core.vectors import dot, length, weighted_sum
 from fdrsvm.federated.aggregation import trimmed_mean
 from fdrsvm.federated.certificate import Standing
 from fdrsvm.federated.federation import Federation, Replies

@@ -30,7 +30,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fdrsvm.core.arrays import Array, check_choice, check_count, check_finite
-from fdrsvm.core.products import dot, length, times, weighted_sum
+from fdrsvm.core.vectors import dot, length, times, weighted_sum
 from fdrsvm.errors import InvalidInputError
 from fdrsvm.federated.certificate import (
     Proof,

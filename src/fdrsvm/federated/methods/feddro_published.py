@@ -28,7 +28,7 @@ from typing import ClassVar
 import numpy as np
 
 from fdrsvm.core.arrays import Array
-from fdrsvm.core.products import length
+from fdrsvm.core.vectors import length
 from fdrsvm.federated.federation import Federation, Replies
 from fdrsvm.federated.messages import Shape, Values
 from fdrsvm.federated.methods.baseline import first_state, mean_vector, model_and_round

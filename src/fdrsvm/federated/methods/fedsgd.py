@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from fdrsvm.core.arrays import Array, check_positive
-from fdrsvm.core.products import dot
+from fdrsvm.core.vectors import dot
 from fdrsvm.federated.aggregation import check_trim, trimmed_mean
 from fdrsvm.federated.federation import Federation, Replies
 from fdrsvm.federated.messages import Shape, Values

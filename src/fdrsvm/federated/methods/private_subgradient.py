@@ -19,8 +19,7 @@ import numpy as np
 from scipy import sparse
 
 from fdrsvm.core.arrays import Array, check_choice, check_count, check_non_negative, check_positive
-from fdrsvm.core.norms import norm_rows
-from fdrsvm.core.products import length, weighted_sum
+from fdrsvm.core.vectors import length, norm_rows, weighted_sum
 from fdrsvm.errors import UnsupportedError
 from fdrsvm.federated.certificate import Standing, no_standing
 from fdrsvm.federated.differential import subgradient_sensitivity

@@ -13,8 +13,8 @@ from __future__ import annotations
 import numpy as np
 
 from fdrsvm.core.arrays import Array
-from fdrsvm.core.products import dot, times, weighted_sum
 from fdrsvm.core.tilted_mean import tilted_mean
+from fdrsvm.core.vectors import dot, times, weighted_sum
 from fdrsvm.errors import UnsupportedError
 from fdrsvm.federated.problem import ClientProblem, stack_cuts
 from fdrsvm.risk.cuts import Cut

@@ -18,8 +18,7 @@ from typing import ClassVar, Literal
 import numpy as np
 
 from fdrsvm.core.arrays import Array, check_choice, check_positive
-from fdrsvm.core.norms import dual_norm_subgradient
-from fdrsvm.core.products import length
+from fdrsvm.core.vectors import dual_norm_subgradient, length
 from fdrsvm.federated.aggregation import check_trim, trimmed_mean
 from fdrsvm.federated.certificate import (
     Evidence,

@@ -16,8 +16,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from fdrsvm.core.arrays import Array, check_count, check_positive
-from fdrsvm.core.products import dot, weighted_sum
 from fdrsvm.core.tilted_mean import tilted_mean
+from fdrsvm.core.vectors import dot, weighted_sum
 from fdrsvm.federated.aggregation import check_trim
 from fdrsvm.federated.federation import Federation, Replies
 from fdrsvm.federated.methods.baseline import (

@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fdrsvm.core.arrays import Array
-from fdrsvm.core.products import dot, weighted_sum
+from fdrsvm.core.vectors import dot, weighted_sum
 from fdrsvm.errors import UnsupportedError
 from fdrsvm.federated.federation import Federation
 from fdrsvm.federated.limits import Limits

@@ -33,7 +33,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fdrsvm.core.arrays import Array, check_choice, check_count
-from fdrsvm.core.products import dot
+from fdrsvm.core.vectors import dot
 from fdrsvm.errors import InvalidInputError
 from fdrsvm.federated.federation import Federation
 from fdrsvm.federated.limits import Limits

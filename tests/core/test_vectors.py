@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.optimize import linprog
 
-from fdrsvm.core.norms import NORMS, dual_norm, dual_norm_subgradient, norm_of, norm_rows
+from fdrsvm.core.vectors import NORMS, dual_norm, dual_norm_subgradient, norm_of, norm_rows
 
 vectors = st.lists(
     st.integers(-3, 3).map(float) | st.floats(-1e6, 1e6), min_size=1, max_size=6
