@@ -29,7 +29,7 @@ from fdrsvm.federated.client import NO_MEMORY, answer
 from fdrsvm.federated.messages import ClientProfile, Update, Values
 from fdrsvm.federated.problem import ClientProblem, make_client
 from fdrsvm.federated.rounds import Failure
-from fdrsvm.risk.cuts import Cut
+from fdrsvm.risk.worst_case import Cut
 
 Kind = Literal["illegal", "legal", "absent"]
 LATE = "no answer within the deadline"

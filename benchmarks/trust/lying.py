@@ -23,7 +23,7 @@ from fdrsvm.federated.methods import from_description
 from fdrsvm.federated.methods.evaluation import Evaluation
 from fdrsvm.federated.problem import ClientProblem, stack_cuts
 from fdrsvm.federated.rounds import Failure
-from fdrsvm.risk.cuts import Cut
+from fdrsvm.risk.worst_case import Cut
 
 Answer = Update | Failure
 

@@ -14,8 +14,7 @@ from fdrsvm.federated.methods import ADMM, ADMMSC, Bundle, Subgradient
 from fdrsvm.federated.methods.admm import smallest_tau
 from fdrsvm.federated.rounds import Stop, run_rounds
 from fdrsvm.solvers import solve_client_prox
-from fdrsvm.solvers.cut_model import CutModel
-from fdrsvm.solvers.model_bound import model_bound
+from fdrsvm.solvers.cut_model import CutModel, model_bound
 from tests.federated.cases import (
     DUAL_ORDER,
     NORMS,

@@ -6,7 +6,7 @@ import numpy as np
 from sklearn.datasets import load_breast_cancer, make_classification
 from sklearn.preprocessing import MinMaxScaler
 
-from fdrsvm.solvers import solve_central, solve_client_prox
+from fdrsvm.solvers import prepare_client, solve_central, solve_client_prox
 
 NORMS = ("l1", "l2", "linf")
 
@@ -35,6 +35,11 @@ def solve_either(X, y, *, rho, centre=None, **settings):
         return solve_central(X, y, **settings)
     centre = np.ones(X.shape[1]) if centre is None else centre
     return solve_client_prox(X, y, centre=centre, rho=rho, **settings)
+
+
+def prepared(X, y, *, rho, tau=0.0, **settings):
+    """A client at any penalties, 0 among them."""
+    return prepare_client(X, y, rho=1.0, **settings).with_penalties(rho, tau)
 
 
 def random_case(seed):

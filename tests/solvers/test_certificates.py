@@ -8,13 +8,9 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from fdrsvm.solvers.augmented_lagrangian import solve
-from fdrsvm.solvers.certificates import certify
-from fdrsvm.solvers.problem import check_problem
-from tests.solvers.cases import NORMS, random_case, random_data
+from fdrsvm.native import client as kernels
+from tests.solvers.cases import NORMS, prepared, random_case, random_data
 from tests.solvers.reference import objective
-
-OPTIONS = {"tau": 0.0, "sample_weight": None}
 
 
 @pytest.mark.parametrize(
@@ -22,15 +18,15 @@ OPTIONS = {"tau": 0.0, "sample_weight": None}
 )
 def test_the_bound_holds_for_any_multipliers(norm, rho, fit_intercept, rng):
     X, y = random_data(rng, 40, 5)
-    problem = check_problem(
-        X, y, epsilon=0.05, kappa=0.7, norm=norm, rho=rho, fit_intercept=fit_intercept, **OPTIONS
+    client = prepared(
+        X, y, epsilon=0.05, kappa=0.7, norm=norm, rho=rho, fit_intercept=fit_intercept
     )
     centre = rng.normal(size=5)
-    s = solve(problem, centre, 0.3, warm_start=None, tol=1e-9)
-    start, scaled = s.warm_start, centre * problem.feature_scale
+    s = client.solve_quietly(centre, 0.3, None, 1e-9)
+    start, scaled = s.warm_start, centre * client.kernel.feature_scale
 
     def bound(kept, flipped):
-        grade = certify(problem, scaled, 0.3, start.w, kept, flipped)
+        grade = kernels.grade(client.kernel, scaled, 0.3, start.w, kept, flipped)
         return grade.objective - grade.gap
 
     for size in (1e-9, 1e-6, 1e-3, 1e-1, 1.0, 1e3):
@@ -45,18 +41,18 @@ def test_the_bound_holds_for_any_multipliers(norm, rho, fit_intercept, rng):
 def test_a_point_with_a_nan_has_an_infinite_gap(rng):
     X, y = random_data(rng, 20, 3)
     for norm in NORMS:
-        problem = check_problem(
-            X, y, epsilon=0.1, kappa=1.0, norm=norm, rho=1.0, fit_intercept=False, **OPTIONS
-        )
+        problem = prepared(X, y, epsilon=0.1, kappa=1.0, norm=norm, rho=1.0).kernel
         nan = np.full(3, np.nan)
-        assert certify(problem, np.zeros(3), 0.0, nan, np.zeros(20), np.zeros(20)).gap == np.inf
+        assert (
+            kernels.grade(problem, np.zeros(3), 0.0, nan, np.zeros(20), np.zeros(20)).gap == np.inf
+        )
 
 
 @pytest.mark.parametrize("seed", range(60))
 def test_the_graded_objective_is_the_brute_force_one(seed):
     X, y, case = random_case(seed)
     p = X.shape[1]
-    problem = check_problem(
+    problem = prepared(
         X,
         y,
         epsilon=case["epsilon"],
@@ -66,13 +62,13 @@ def test_the_graded_objective_is_the_brute_force_one(seed):
         tau=case["tau"],
         sample_weight=case["mass"],
         fit_intercept=case["fit_intercept"],
-    )
+    ).kernel
     w = np.random.default_rng(seed).normal(size=problem.width)
     scaled = np.append(w[:p] * problem.feature_scale, w[p:])
     centre = case["centre"]
     b, centre_b = (w[p], centre[p]) if case["fit_intercept"] else (0.0, 0.0)
     masses = np.zeros(len(y)), np.zeros(len(y))
-    grade = certify(problem, centre[:p] * problem.feature_scale, centre_b, scaled, *masses)
+    grade = kernels.grade(problem, centre[:p] * problem.feature_scale, centre_b, scaled, *masses)
     assert_allclose(grade.objective, objective(X, y, w[:p], b, **case), rtol=1e-12)
 
 

@@ -4,11 +4,10 @@ import numpy as np
 import pytest
 
 from fdrsvm import ConvergenceWarning, InvalidInputError, NumericalError
+from fdrsvm.native import client as kernels
 from fdrsvm.solvers import Status, prepare_client, solve_central, solve_client_prox
-from fdrsvm.solvers import augmented_lagrangian as engine
-from fdrsvm.solvers.certificates import certify
-from fdrsvm.solvers.problem import check_problem
-from tests.solvers.cases import NORMS, random_case, random_data, solve_case
+from fdrsvm.solvers import client_prox as engine
+from tests.solvers.cases import NORMS, prepared, random_case, random_data, solve_case
 
 
 @pytest.mark.parametrize("norm", NORMS)
@@ -75,25 +74,15 @@ def test_a_centre_for_an_intercept_that_is_not_there_is_refused(rng):
 def test_multipliers_beyond_the_masses_do_not_lift_the_bound(norm, rho, rng):
     """Along the direction in which the dual would rise, were the masses not clipped."""
     X, y = random_data(rng, 40, 5)
-    problem = check_problem(
-        X,
-        y,
-        epsilon=0.05,
-        kappa=np.inf,
-        norm=norm,
-        rho=rho,
-        tau=0.0,
-        sample_weight=None,
-        fit_intercept=False,
-    )
+    client = prepared(X, y, epsilon=0.05, kappa=np.inf, norm=norm, rho=rho)
     centre = rng.normal(size=5)
-    solution = engine.solve(problem, centre, 0.0, warm_start=None, tol=1e-9)
+    solution = client.solve_quietly(centre, 0.0, None, 1e-9)
     start = solution.warm_start
     rise = np.maximum(0.0, 1.0 - y * (X @ solution.w))
     for t in (1e-4, 1e-3, 1e-2):
-        grade = certify(
-            problem,
-            centre * problem.feature_scale,
+        grade = kernels.grade(
+            client.kernel,
+            centre * client.kernel.feature_scale,
             0.0,
             start.w,
             start.kept + t * rise / 40,
@@ -105,20 +94,10 @@ def test_multipliers_beyond_the_masses_do_not_lift_the_bound(norm, rho, rng):
 def test_the_bound_at_epsilon_0_reaches_ten_times_as_far_as_w(rng):
     """[repair]: no model in that ball beats it, by brute force along rays."""
     X, y = random_data(rng, 12, 2)
-    problem = check_problem(
-        X,
-        y,
-        epsilon=0.0,
-        kappa=np.inf,
-        norm="linf",
-        rho=0.0,
-        tau=0.0,
-        sample_weight=None,
-        fit_intercept=False,
-    )
+    problem = prepared(X, y, epsilon=0.0, kappa=np.inf, norm="linf", rho=0.0).kernel
     kept = rng.random(12) / 12
     w = rng.normal(size=2)
-    grade = certify(problem, np.zeros(2), 0.0, w, kept, np.zeros(12))
+    grade = kernels.grade(problem, np.zeros(2), 0.0, w, kept, np.zeros(12))
     bound = grade.objective - grade.gap
     reach = 10.0 * max(np.abs(w).sum(), 1.0)
     lowest = np.inf
@@ -133,5 +112,5 @@ def test_the_bound_at_epsilon_0_reaches_ten_times_as_far_as_w(rng):
 @pytest.mark.parametrize("seed", range(120))
 def test_newton_needs_no_second_try_on_ordinary_problems(seed, monkeypatch):
     """Else the second try would hide a broken first one."""
-    monkeypatch.setattr(engine, "is_within_reach", lambda problem: False)
+    monkeypatch.setattr(engine, "is_within_reach", lambda *problem: False)
     assert solve_case(*random_case(seed)).status is Status.SOLVED

@@ -8,7 +8,7 @@ import pytest
 from scipy import sparse
 
 from fdrsvm.solvers import ConvergenceWarning, Status, solve_central, solve_client_prox
-from fdrsvm.solvers import augmented_lagrangian as engine
+from fdrsvm.solvers import client_prox as engine
 from tests.solvers.cases import NORMS, random_data, solve_either
 
 
@@ -74,7 +74,7 @@ def test_tol_is_relative_to_a_large_objective(rng):
 @pytest.mark.parametrize("central", [True, False])
 def test_an_unsolved_problem_is_never_silent(central, monkeypatch, rng):
     monkeypatch.setattr(engine, "_MAX_NEWTON", 2)
-    monkeypatch.setattr(engine, "is_within_reach", lambda problem: False)
+    monkeypatch.setattr(engine, "is_within_reach", lambda *problem: False)
     X, y = random_data(rng, 100, 6)
     prox = {} if central else {"centre": np.zeros(6), "rho": 0.01}
     solve = solve_central if central else solve_client_prox
@@ -85,9 +85,11 @@ def test_an_unsolved_problem_is_never_silent(central, monkeypatch, rng):
     assert s.gap > 1e-9
 
 
+@pytest.mark.parametrize("kind", [np.array, sparse.csr_array])
 @pytest.mark.parametrize(("norm", "rho"), list(itertools.product(NORMS, (0.0, 0.01))))
-def test_the_conic_fallback_takes_over_when_newton_gives_up(norm, rho, monkeypatch, rng):
+def test_the_conic_fallback_takes_over_when_newton_gives_up(norm, rho, kind, monkeypatch, rng):
     X, y = random_data(rng, 80, 6)
+    X = kind(X)
     solved = solve_either(X, y, rho=rho, epsilon=0.01, norm=norm, fit_intercept=True)
     monkeypatch.setattr(engine, "_MAX_NEWTON", 2)
     second = solve_either(X, y, rho=rho, epsilon=0.01, norm=norm, fit_intercept=True, tol=1e-7)

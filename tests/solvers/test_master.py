@@ -13,9 +13,8 @@ from numpy.testing import assert_allclose
 
 import fdrsvm.solvers
 from fdrsvm.solvers import master as driver
-from fdrsvm.solvers.cut_model import CutModel
+from fdrsvm.solvers.cut_model import CutModel, distance_bound, model_bound
 from fdrsvm.solvers.master import MasterStatus, minimise_model, project_onto_level
-from fdrsvm.solvers.model_bound import distance_bound, model_bound
 from tests.solvers.cases import NORMS
 from tests.solvers.masters import DUAL_ORDER, hinge_model, least_value, model_value, nearest_point
 
@@ -329,8 +328,9 @@ def test_without_floors_the_bound_says_how_far_it_reaches():
         n_normed=1,
         norm="l2",
     )
-    assert model_bound(model, np.ones(1), 0.5)[:2] == (0.5, 0.5)
-    assert model_bound(model, np.ones(1), np.inf)[:2] == (0.0, np.inf)
+    near, anywhere = (model_bound(model, np.ones(1), radius) for radius in (0.5, np.inf))
+    assert (near.value, near.radius) == (0.5, 0.5)
+    assert (anywhere.value, anywhere.radius) == (0.0, np.inf)
     assert minimise_model(model).value == pytest.approx(0.0, abs=1e-9)
     assert minimise_model(model, radius=0.5).value == pytest.approx(0.5)
 
@@ -356,13 +356,13 @@ def test_an_intercept_is_not_presumed_small(sign, shares):
 
 def test_the_bound_shares_no_code_with_the_solver():
     """But for the definition of a cut model, and sums and norms."""
-    source = Path(fdrsvm.solvers.__file__).parent / "model_bound.py"
+    source = Path(fdrsvm.solvers.__file__).parent / "cut_model.py"
     imported = {
         node.module
         for node in ast.walk(ast.parse(source.read_text()))
         if isinstance(node, ast.ImportFrom) and str(node.module).startswith("fdrsvm.solvers")
     }
-    assert imported == {"fdrsvm.solvers.cut_model"}
+    assert imported == set()
     folder = Path(__file__).parents[2] / "native" / "master"
     for part in ("bound", "cut_model"):
         text = "".join((folder / f"{part}{end}").read_text() for end in (".hpp", ".cpp"))

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from fdrsvm.core.arrays import check_choice
 from fdrsvm.federated.methods.subgradient import StepDecay
-from fdrsvm.risk.worst_case import WorstCase
+from fdrsvm.risk.ball import WorstCase
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,8 @@ from fdrsvm.errors import ConvergenceWarning
 from fdrsvm.federated import Bundle, InProcess, make_client, run_rounds
 from fdrsvm.federated.methods.subgradient import StepDecay
 from fdrsvm.native import steps
-from fdrsvm.risk.worst_case import RiskOracle, WorstCase
+from fdrsvm.risk.ball import WorstCase
+from fdrsvm.risk.worst_case import RiskOracle
 from fdrsvm.solvers import prepare_client, solve_central
 from fdrsvm.solvers.solution import WarmStart
 from fdrsvm_paper.clients import N_ROUNDS, Clients

@@ -255,7 +255,7 @@ class DRSVC(LinearClassifier):
 def _solve_to(client: PreparedClient, tol: float) -> Solution:
     """To a gap of tol times the objective: the solver's own rule is tol times max(1, objective)."""
     start, goal = None, tol
-    origin: Array = np.zeros(client.problem.n_features)
+    origin: Array = np.zeros(client.kernel.n_features)
     for _ in range(_MAX_SOLVES):
         solution = client.solve_quietly(origin, 0.0, start, goal)
         goal = max(0.5 * tol * solution.objective, _FINEST)
@@ -271,6 +271,6 @@ def _proved(client: PreparedClient, solution: Solution, ball: dict[str, Any]) ->
     radius = np.inf
     if ball["epsilon"] == 0.0:
         size = dual_norm(solution.w, ball["norm"])
-        radius = _REACH * max(size, 1.0 / client.problem.feature_scale)
+        radius = _REACH * max(size, 1.0 / client.kernel.feature_scale)
     gap = (objective - bound) / objective if objective > _FINEST else 0.0
     return Certified(objective, bound, gap, radius)

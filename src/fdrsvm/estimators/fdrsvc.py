@@ -25,8 +25,7 @@ from fdrsvm.federated.methods import ADMM, ADMMSC, Bundle, Subgradient
 from fdrsvm.federated.methods.subgradient import StepDecay
 from fdrsvm.federated.rounds import Result
 from fdrsvm.federated.train import make_problems, standings, train
-from fdrsvm.risk.ball import Support
-from fdrsvm.risk.worst_case import WORST_CASES, WorstCase
+from fdrsvm.risk.ball import WORST_CASES, Support, WorstCase
 
 __all__ = ["FDRSVC"]
 

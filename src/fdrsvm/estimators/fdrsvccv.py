@@ -38,8 +38,7 @@ from fdrsvm.estimators.search import (
 from fdrsvm.estimators.search_results import tabulate
 from fdrsvm.federated.methods.subgradient import StepDecay
 from fdrsvm.model.linear_model import LinearModel
-from fdrsvm.risk.ball import Support
-from fdrsvm.risk.worst_case import WorstCase
+from fdrsvm.risk.ball import Support, WorstCase
 
 __all__ = ["FDRSVCCV"]
 

@@ -21,9 +21,8 @@ import numpy.typing as npt
 from fdrsvm.core.arrays import Array
 from fdrsvm.core.vectors import dot, dual_norm, norm_of, norm_rows, weighted_sum
 from fdrsvm.federated.federation import Federation, Replies
-from fdrsvm.solvers.cut_model import CutModel
+from fdrsvm.solvers.cut_model import CutModel, mixture_bound, model_bound, slope_by_client
 from fdrsvm.solvers.master import minimise_model
-from fdrsvm.solvers.model_bound import mixture_bound, model_bound, slope_by_client
 
 # Where nothing bounds w, bounds hold for models up to this many times the best one's size.
 BOUND_REACH = 10.0
@@ -151,7 +150,7 @@ def model_proof(model: CutModel, shares: Array) -> Proof:
     """That share of each cut, client by client, and what is left of 1 of the client's floor."""
 
     def by_client(weights: Array) -> Array:
-        return np.bincount(model.owners, weights, model.n_clients).astype(np.float64, copy=False)
+        return np.bincount(model.owners, weights, model.alphas.size).astype(np.float64, copy=False)
 
     left = np.maximum(1.0 - by_client(shares), 0.0)
     return Proof(

@@ -28,7 +28,7 @@ from fdrsvm.core.losses import LOSSES, Hinge, MarginLoss, is_known
 from fdrsvm.core.vectors import dot, dual_norm
 from fdrsvm.errors import InvalidInputError
 from fdrsvm.federated.messages import ClientProfile
-from fdrsvm.risk.worst_case import WORST_CASES, WorstCase
+from fdrsvm.risk.ball import WORST_CASES, WorstCase
 
 _ROUNDING = 1e-9  # a row that sits on a limit may pass it by its last digits
 

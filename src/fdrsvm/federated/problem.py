@@ -7,23 +7,27 @@ intercept last.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
-from functools import cached_property
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
-from fdrsvm.core.arrays import Array, check_count, check_matrix, check_non_negative
-from fdrsvm.core.losses import Hinge, MarginLoss
+from fdrsvm.core.arrays import (
+    Array,
+    check_count,
+    check_masses,
+    check_matrix,
+    check_non_negative,
+)
+from fdrsvm.core.losses import LOSSES, Hinge, MarginLoss
 from fdrsvm.core.vectors import Norm
 from fdrsvm.errors import InvalidInputError, UnsupportedError
 from fdrsvm.federated.messages import ClientProfile
-from fdrsvm.risk.ball import Support
+from fdrsvm.risk.ball import Support, WorstCase
 from fdrsvm.risk.blurred_cuts import blurred_cut
-from fdrsvm.risk.cuts import Cut
 from fdrsvm.risk.radius import practical_radius
-from fdrsvm.risk.worst_case import RiskOracle, WorstCase
-from fdrsvm.solvers import PreparedClient, prepare_client
+from fdrsvm.risk.worst_case import Cut, RiskOracle
+from fdrsvm.solvers import PreparedClient
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,6 +42,12 @@ class ClientProblem:
         The worst case that training follows.
     exact : RiskOracle
         The worst case that is certified: ``risk`` itself but for ``worst_case="paper"``.
+    width : int
+        Length of a model.
+    can_start : bool
+        Whether the client has a model of its own to start from: the hinge's, box or not.
+    has_solver : bool
+        Whether the client solvers apply: the exact hinge risk without a support.
     blur : int
         In cuts that are sent, this many rows near the margin count by a fraction.
     resolution : float
@@ -48,57 +58,35 @@ class ClientProblem:
     profile: ClientProfile
     risk: RiskOracle
     exact: RiskOracle
-    blur: int = 0
-    resolution: float = 0.0
-    _penalised: dict[str, Any] = field(default_factory=dict, init=False, repr=False)
+    width: int
+    can_start: bool
+    has_solver: bool
+    blur: int
+    resolution: float
+    _solver: dict[str, Any] = field(default_factory=dict, init=False, repr=False)
 
     def __getstate__(self) -> dict[str, Any]:
-        """Without the solvers' problems, which are made again when they are needed."""
-        kept = {name: each for name, each in vars(self).items() if name != "prepared"}
-        return {**kept, "_penalised": {}}
-
-    @cached_property
-    def width(self) -> int:
-        """Length of a model."""
-        return self.profile.n_features + int(self.profile.fit_intercept)
-
-    @cached_property
-    def can_start(self) -> bool:
-        """Whether the client has a model of its own to start from: the hinge's, box or not."""
-        return type(self.exact.loss) is Hinge
-
-    @cached_property
-    def has_solver(self) -> bool:
-        """Whether the client solvers apply: the exact hinge risk without a support."""
-        return self.can_start and self.risk is self.exact and self.risk.ball.box is None
-
-    @cached_property
-    def sends_touching_cuts(self) -> bool:
-        """Whether cuts leave as they touch the risk that is certified."""
-        return self.risk is self.exact and self.blur == 0
-
-    @cached_property
-    def prepared(self) -> PreparedClient:
-        """Ready for the solvers, at rho = 1; on a box it is the problem without that support."""
-        ball = self.exact.ball
-        return prepare_client(
-            self.exact.X,
-            self.exact.y,
-            rho=1.0,
-            epsilon=ball.epsilon,
-            kappa=ball.kappa,
-            norm=ball.norm,
-            sample_weight=self.exact.mass,
-            fit_intercept=self.profile.fit_intercept,
-        )
+        """Without the solver's problem, which is made again when it is needed."""
+        return {**vars(self), "_solver": {}}
 
     def penalised(self, rho: float, tau: float = 0.0) -> PreparedClient:
-        """``prepared`` with these penalties; the last one is kept, for rounds that repeat it."""
-        if self._penalised.get("at") != (rho, tau):
-            self._penalised["client"] = self.prepared.with_penalties(rho, tau)
-            self._penalised["at"] = (rho, tau)
-        client: PreparedClient = self._penalised["client"]
-        return client
+        """Ready for the solvers; on a box it is the problem without that support.
+
+        The last one is kept: rounds often repeat its penalties, and others share its rows.
+        """
+        if self._solver.get("penalties") != (rho, tau):
+            client = self._solver.get("client")
+            if client is None:
+                exact, fit_intercept = self.exact, self.profile.fit_intercept
+                # Scaled to sum 1 again, which moves last bits, as in every model trained so far.
+                mass = check_masses(exact.mass, exact.mass.size)
+                client = PreparedClient.within(
+                    exact.ball, exact.X, exact.y, mass, fit_intercept=fit_intercept
+                )
+            self._solver["client"] = client.with_penalties(rho, tau)
+            self._solver["penalties"] = (rho, tau)
+        prepared: PreparedClient = self._solver["client"]
+        return prepared
 
     def split(self, model: Array) -> tuple[Array, float]:
         """Weights and intercept of a model."""
@@ -156,73 +144,79 @@ def make_client(
             raise InvalidInputError("epsilon", "must be a number or 'auto'", f"it is {epsilon!r}")
         X = check_matrix(X)
         epsilon = float(practical_radius(X.shape[0]))
-    ball: dict[str, Any] = {
-        "epsilon": epsilon,
-        "kappa": kappa,
-        "norm": norm,
-        "support": support,
-        "sample_weight": sample_weight,
-    }
-    risk = RiskOracle(X, y, worst_case=worst_case, loss=loss, **ball)
-    _check_never_negative(risk.loss if worst_case == "exact" else Hinge())
-    exact = risk if worst_case == "exact" else RiskOracle(risk.X, risk.y, loss=loss, **ball)
-    rows, n_features = risk.X.shape
+    risk = RiskOracle(
+        X,
+        y,
+        epsilon=epsilon,
+        kappa=kappa,
+        norm=norm,
+        support=support,
+        worst_case=worst_case,
+        loss=loss,
+        sample_weight=sample_weight,
+    )
+    ball = risk.ball
+    if ball.loss not in LOSSES.values():
+        # Every lower bound starts from 0, so a loss that can fall below has no certificate.
+        margins = np.concatenate([-np.logspace(8, -8, 65), [0.0], np.logspace(-8, 8, 65)])
+        if not (ball.loss.value(margins) >= 0.0).all():
+            raise UnsupportedError(
+                "federated training needs a loss that is never negative; "
+                f"{ball.loss.name!r} is, somewhere"
+            )
+    is_exact, is_hinge = ball.worst_case == "exact", type(ball.loss) is Hinge
+    n_samples, n_features = risk.X.shape
     profile = ClientProfile(
         client_id=client_id,
-        n_samples=rows,
+        n_samples=n_samples,
         n_features=n_features,
         fit_intercept=bool(fit_intercept),
-        norm=risk.ball.norm,
-        epsilon=risk.ball.epsilon,
-        floor=risk.ball.epsilon * risk.loss.lipschitz if risk.ball.box is None else 0.0,
-        flips=risk.ball.epsilon / risk.ball.kappa,
+        norm=ball.norm,
+        epsilon=ball.epsilon,
+        floor=ball.epsilon * ball.loss.lipschitz if ball.box is None else 0.0,
+        flips=ball.epsilon / ball.kappa,
     )
     problem = ClientProblem(
-        profile,
-        risk,
-        exact,
-        check_count(blur, "blur", least=0),
-        check_non_negative(resolution, "resolution"),
+        profile=profile,
+        risk=risk,
+        exact=risk if is_exact else risk.with_ball(replace(ball, worst_case="exact")),
+        width=n_features + int(profile.fit_intercept),
+        can_start=is_hinge,
+        has_solver=is_hinge and is_exact and ball.box is None,
+        blur=check_count(blur, "blur", least=0),
+        resolution=check_non_negative(resolution, "resolution"),
     )
     if problem.blur > 0 and not problem.has_solver:
         raise UnsupportedError("blur: needs the exact hinge risk without a support")
     return problem
 
 
-def _check_never_negative(loss: MarginLoss) -> None:
-    """Every lower bound starts from 0, so a loss that can fall below has no certificate."""
-    margins = np.concatenate([-np.logspace(8, -8, 65), [0.0], np.logspace(-8, 8, 65)])
-    if not (loss.value(margins) >= 0.0).all():
-        raise UnsupportedError(
-            f"federated training needs a loss that is never negative; {loss.name!r} is, somewhere"
-        )
-
-
 def evaluate(problem: ClientProblem, points: Array) -> dict[str, Array]:
     """Certified risk and cut at each of ``points`` (rows): what every certificate is made of."""
     points = np.ascontiguousarray(points)
-    # Whatever else may have been asked for takes the long way, which says what is wrong with it.
+    # Cuts that touch the certified risk come from one call. Whatever else may have been asked for
+    # takes the long way, which says what is wrong with it.
     is_plain = points.dtype == np.float64 and points.shape[1:] == (problem.width,)
-    at_once = problem.exact.cuts(points) if problem.sends_touching_cuts and is_plain else None
-    if at_once is not None:
-        return {
-            "risks": at_once.risks,
-            "constants": at_once.constants,
-            "slopes": at_once.slopes,
-            "norm_weights": at_once.norm_weights,
-        }
-    found = [problem.cut_at(point) for point in points]
-    return {
-        "risks": np.array([risk for risk, _ in found]),
-        **stack_cuts([cut for _, cut in found], problem.width),
-    }
+    if is_plain and problem.blur == 0 and problem.risk is problem.exact:
+        found = problem.exact.cuts(points)
+        if found is not None:
+            return {
+                "risks": found.risks,
+                "constants": found.constants,
+                "slopes": found.slopes,
+                "norm_weights": found.norm_weights,
+            }
+    risks, cuts = np.empty(len(points)), []
+    for k, point in enumerate(points):
+        risks[k], cut = problem.cut_at(point)
+        cuts.append(cut)
+    return {"risks": risks, **stack_cuts(cuts, problem.width)}
 
 
 def stack_cuts(cuts: Sequence[Cut], width: int) -> dict[str, Array]:
     """Cuts as the arrays of a message."""
-    slopes = cuts[0].slope[None] if len(cuts) == 1 else np.array([cut.slope for cut in cuts])
-    return {
-        "constants": np.array([cut.constant for cut in cuts]),
-        "slopes": slopes.reshape(len(cuts), width),
-        "norm_weights": np.array([cut.norm_weight for cut in cuts]),
-    }
+    constants, norm_weights = np.empty(len(cuts)), np.empty(len(cuts))
+    slopes = np.empty((len(cuts), width))
+    for k, cut in enumerate(cuts):
+        constants[k], slopes[k], norm_weights[k] = cut
+    return {"constants": constants, "slopes": slopes, "norm_weights": norm_weights}

@@ -94,7 +94,7 @@ def risk_curve(
     )
     found = []
     for radius in checked:
-        oracle.ball = replace(oracle.ball, epsilon=float(radius))
+        oracle = oracle.with_ball(replace(oracle.ball, epsilon=float(radius)))
         with np.errstate(over="ignore", invalid="ignore"):  # the oracle checks what comes out
             found.append(oracle(linear.coef[0], float(linear.intercept[0])))
     return RiskCurve(

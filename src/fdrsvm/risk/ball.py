@@ -1,9 +1,9 @@
-"""The Wasserstein ball around a client's data: radius, label price, transport norm, support."""
+"""The Wasserstein ball around a client's data, and what its worst case is the worst case of."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, TypeAlias, cast
+from typing import Any, Literal, TypeAlias, cast, get_args
 
 import numpy as np
 
@@ -16,11 +16,14 @@ from fdrsvm.core.arrays import (
     check_vector,
     column_label,
 )
+from fdrsvm.core.losses import LOSSES, Hinge, MarginLoss
 from fdrsvm.core.vectors import NORMS, Norm
-from fdrsvm.errors import InvalidInputError
+from fdrsvm.errors import InvalidInputError, UnsupportedError
 from fdrsvm.native import risk as kernels
 
 Support: TypeAlias = "str | tuple[Any, Any] | None"
+WorstCase = Literal["exact", "paper"]
+WORST_CASES: tuple[WorstCase, ...] = get_args(WorstCase)
 
 _WIDEST = 1e150  # beyond, squared distances overflow
 
@@ -34,29 +37,60 @@ class Box:
 
 
 @dataclass(frozen=True)
-class WassersteinBall:
+class Ball:
     """All distributions whose transport from the data costs at most ``epsilon`` on average.
 
     Moving a sample costs ``||x - x'||`` in the transport ``norm``, plus ``kappa`` if its label is
-    flipped. ``box`` is the support, or None for all of space.
+    flipped. ``box`` is the support, or None for all of space. The worst case is that of ``loss``,
+    or, in the mode "paper", of the hinge without its zero piece.
     """
 
     epsilon: float
     kappa: float
     norm: Norm
-    box: Box | None
+    box: Box | None = None
+    worst_case: WorstCase = "exact"
+    loss: MarginLoss = LOSSES["hinge"]
 
     @classmethod
     def checked(
-        cls, n_features: int, *, epsilon: Any, kappa: Any, norm: Any, support: Support
-    ) -> WassersteinBall:
+        cls,
+        n_features: int,
+        *,
+        epsilon: Any,
+        kappa: Any,
+        norm: Any,
+        support: Support = None,
+        worst_case: Any = "exact",
+        loss: Any = "hinge",
+    ) -> Ball:
         """From user arguments, or an error that names the one at fault."""
-        return cls(
-            epsilon=check_non_negative(epsilon, "epsilon"),
-            kappa=check_positive(kappa, "kappa", or_infinite=True),
-            norm=cast(Norm, check_choice(norm, "norm", NORMS)),
-            box=check_support(support, n_features),
-        )
+        epsilon = check_non_negative(epsilon, "epsilon")
+        kappa = check_positive(kappa, "kappa", or_infinite=True)
+        check_choice(norm, "norm", NORMS)
+        box = check_support(support, n_features)
+        check_choice(worst_case, "worst_case", WORST_CASES)
+        if isinstance(loss, str):
+            loss = LOSSES[check_choice(loss, "loss", tuple(LOSSES))]
+        elif isinstance(loss, type) or not isinstance(loss, MarginLoss):
+            names = ", ".join(map(repr, LOSSES))
+            raise InvalidInputError(
+                "loss",
+                f"must be one of {names} or have name, lipschitz, value, slope",
+                f"it is {loss!r}",
+            )
+        check_positive(loss.lipschitz, "loss.lipschitz")
+        is_hinge = type(loss) is Hinge  # a subclass may be another loss
+        if worst_case == "paper" and not is_hinge:
+            raise UnsupportedError(
+                f"worst_case='paper' is defined for the hinge only; loss is {loss.name!r}"
+            )
+        if box is not None and not is_hinge:
+            raise UnsupportedError(
+                f"a support is possible with loss='hinge' only; loss is {loss.name!r}, "
+                "use support=None"
+            )
+        return cls(epsilon, kappa, cast(Norm, norm), box, cast(WorstCase, worst_case), loss)
 
 
 def check_support(support: Support, n_features: int) -> Box | None:
@@ -70,10 +104,8 @@ def check_support(support: Support, n_features: int) -> Box | None:
         raise InvalidInputError(
             "support", "must be None, 'unit-box' or a pair (low, high)", f"it is {support!r}"
         )
-    low, high = (
-        _check_bound(bound, f"support ({end})", n_features)
-        for bound, end in zip(support, ("low", "high"), strict=True)
-    )
+    low = _check_bound(support[0], "support (low)", n_features)
+    high = _check_bound(support[1], "support (high)", n_features)
     if (low > high).any():
         column = int(np.flatnonzero(low > high)[0])
         raise InvalidInputError(
@@ -98,7 +130,7 @@ def _check_bound(bound: Any, argument: str, n_features: int) -> Array:
 
 
 def check_inside(X: Array, box: Box, names: Any = None, argument: str = "X") -> None:
-    """Every sample must lie in the support; ``names`` is what X's columns are called, if known."""
+    """Refuses samples outside the support; ``names`` is what X's columns are called, if known."""
     row = kernels.first_outside(X, box.low, box.high)
     if row < 0:
         return

@@ -15,8 +15,7 @@ import numpy as np
 from fdrsvm.core.arrays import Array
 from fdrsvm.core.losses import Hinge
 from fdrsvm.core.vectors import dot, weighted_sum
-from fdrsvm.risk.cuts import Cut, intercept_slope
-from fdrsvm.risk.worst_case import RiskOracle
+from fdrsvm.risk.worst_case import NO_SLOPE, Cut, RiskOracle
 
 
 def blurred_cut(oracle: RiskOracle, w: Array, intercept: float, blur: int) -> Cut:
@@ -27,13 +26,14 @@ def blurred_cut(oracle: RiskOracle, w: Array, intercept: float, blur: int) -> Cu
     """
     y, mass = oracle.y, oracle.mass
     margins = oracle.margins(w, intercept)
-    found = oracle.worst_labels(Hinge(), margins, w)
-    kept_mass = mass * (1.0 - found.shares) * blurred_shares(1.0 - margins, blur)
-    flipped_mass = mass * found.shares * (margins > -1.0)
+    worst = oracle.worst_labels(Hinge(), margins, w)
+    kept_mass = mass * (1.0 - worst.shares) * blurred_shares(1.0 - margins, blur)
+    flipped_mass = mass * worst.shares * (margins > -1.0)
     signed = (flipped_mass - kept_mass) * y
     ones = np.ones(signed.size)
-    slope = np.append(weighted_sum(signed, oracle.X), intercept_slope(dot(signed, ones)))
-    return Cut(dot(kept_mass, ones) + dot(flipped_mass, ones), slope, found.rest)
+    tilt = dot(signed, ones)
+    slope = np.append(weighted_sum(signed, oracle.X), tilt if abs(tilt) > NO_SLOPE else 0.0)
+    return Cut(dot(kept_mass, ones) + dot(flipped_mass, ones), slope, worst.rest)
 
 
 def blurred_shares(slacks: Array, blur: int) -> Array:

@@ -11,8 +11,8 @@ from fdrsvm.core.arrays import Array, check_finite, check_vector
 from fdrsvm.core.losses import Hinge
 from fdrsvm.core.vectors import Norm, dot, times
 from fdrsvm.errors import UnsupportedError
-from fdrsvm.risk.ball import Support
-from fdrsvm.risk.worst_case import RiskOracle, WorstCase, check_proof
+from fdrsvm.risk.ball import Support, WorstCase
+from fdrsvm.risk.worst_case import RiskOracle, check_proof
 
 
 class WorstCaseDistribution(NamedTuple):
@@ -86,36 +86,32 @@ def worst_case_distribution(
         sample_weight=sample_weight,
     )
     w = check_vector(w, "w", oracle.X.shape[1], "features")
-    return _collect_atoms(oracle, w, check_finite(intercept, "intercept"))
-
-
-def _collect_atoms(oracle: RiskOracle, w: Array, intercept: float) -> WorstCaseDistribution:
-    with np.errstate(over="ignore", invalid="ignore"):
-        found = oracle.in_box(w, intercept)
-    check_proof(found.risk.value, found.risk.proof)
-    X, ball = oracle.X, oracle.ball
-    ends = list(zip(found.labels, found.steps, strict=True))
+    intercept = check_finite(intercept, "intercept")
+    with np.errstate(over="ignore", invalid="ignore"):  # the proof says what came of it
+        moves = oracle.in_box(w, intercept)
+    check_proof(moves.risk.value, moves.risk.proof)
+    X, y, mass = oracle.X, oracle.y, oracle.mass
+    # Two ends per sample, between which the shares divide its mass; one if they are the same.
+    ends = list(zip(moves.labels, moves.steps, strict=True))
     points = [oracle.displaced(w, label, step) for label, step in ends]
-    labels = [np.where(label == 0.0, oracle.y, label) for label, _ in ends]
-    alike = (labels[0] == labels[1]) & (points[0] == points[1]).all(axis=1)
-    shares = np.where(alike, 0.0, found.shares)
-    weights = np.concatenate([shares * oracle.mass, (1.0 - shares) * oracle.mass])
-    kept = np.flatnonzero(weights > 0.0)
-    kept = kept[np.argsort(kept % len(X), kind="stable")]
-    source = kept % len(X)
-    all_points, all_labels = np.concatenate(points)[kept], np.concatenate(labels)[kept]
-    weights = weights[kept]
-    costs = _lengths(all_points - X[source], ball.norm)
-    flipped = all_labels != oracle.y[source]
-    costs[flipped] += ball.kappa
-    margins = all_labels * (times(all_points, w) + intercept)
+    labels = [np.where(label == 0.0, y, label) for label, _ in ends]
+    are_alike = (labels[0] == labels[1]) & (points[0] == points[1]).all(axis=1)
+    shares = np.where(are_alike, 0.0, moves.shares)
+    weights = np.concatenate([shares * mass, (1.0 - shares) * mass])
+    atoms = np.flatnonzero(weights > 0.0)
+    atoms = atoms[np.argsort(atoms % len(X), kind="stable")]  # sample by sample
+    source, atom_weights = atoms % len(X), weights[atoms]
+    atom_points, atom_labels = np.concatenate(points)[atoms], np.concatenate(labels)[atoms]
+    costs = _lengths(atom_points - X[source], oracle.ball.norm)
+    costs[atom_labels != y[source]] += oracle.ball.kappa
+    margins = atom_labels * (times(atom_points, w) + intercept)
     return WorstCaseDistribution(
-        points=all_points,
-        labels=all_labels,
-        weights=weights,
+        points=atom_points,
+        labels=atom_labels,
+        weights=atom_weights,
         source_index=source,
-        transport_cost=dot(weights, costs),
-        risk=dot(weights, Hinge().value(margins)),
+        transport_cost=dot(atom_weights, costs),
+        risk=dot(atom_weights, Hinge().value(margins)),
     )
 
 

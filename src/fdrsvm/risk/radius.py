@@ -30,6 +30,7 @@ import numpy as np
 from fdrsvm.core.arrays import (
     Array,
     check_choice,
+    check_flag,
     check_masses,
     check_non_negative,
     check_positive,
@@ -64,13 +65,6 @@ def _counts(value: Any, argument: str) -> Array:
     if (counts != np.floor(counts)).any():
         raise InvalidInputError(argument, "must be whole numbers", f"it is {value!r}")
     return counts
-
-
-def _risks(eta: Any) -> Array:
-    risks = _per_client(eta, "eta")
-    if (risks >= 1.0).any():
-        raise InvalidInputError("eta", "must lie between 0 and 1", f"it is {eta!r}")
-    return risks
 
 
 def _constants(n_features: Any, a: Any, c1: Any, c2: Any, c3: Any) -> tuple[float, ...]:
@@ -159,7 +153,11 @@ def wasserstein_radius(
     0.2464
     """
     features, exponent, c1, c2, c3 = _constants(n_features, a, c1, c2, c3)
-    sizes, risks = _broadcast(("n_samples", _counts(n_samples, "n_samples")), ("eta", _risks(eta)))
+    sizes, risks = _broadcast(
+        ("n_samples", _counts(n_samples, "n_samples")), ("eta", _per_client(eta, "eta"))
+    )
+    if (risks >= 1.0).any():
+        raise InvalidInputError("eta", "must lie between 0 and 1", f"it is {eta!r}")
     if (c1 <= risks).any():
         raise InvalidInputError("c1", "must exceed eta", f"it is {c1!r}")
     q = np.log(c1 / risks) / (c2 * sizes)
@@ -212,8 +210,7 @@ def mowb_confidence(
     radii, sizes = _broadcast(
         ("epsilon", _per_client(epsilon, "epsilon")), ("n_samples", _counts(n_samples, "n_samples"))
     )
-    if not isinstance(independent, bool | np.bool_):
-        raise InvalidInputError("independent", "must be True or False", f"it is {independent!r}")
+    check_flag(independent, "independent")
     tail, bulk = radii**exponent, np.minimum(_bulk_exponent(radii, features), c3)
     # From c3^(1/a) on, where the bulk's radius rests, all q up to c3 are within epsilon. The root
     # and the power undo each other to a few roundings of a, of log c3 and of the result.
@@ -292,7 +289,11 @@ def generalisation_bound(
     """
     sizes = _counts(n_samples, "n_samples")
     alphas = check_masses(client_weights, sizes.size, "client_weights")
-    R = _check_limits(limits)
+    R = check_vector(limits, "limits", int(np.size(limits)), "features")
+    if np.ndim(limits) == 0 or R.size == 0 or (R < 0.0).any():
+        raise InvalidInputError(
+            "limits", "must have one number per feature, none below 0", f"they are {limits!r}"
+        )
     B = check_non_negative(model_size, "model_size")
     B_b = check_non_negative(intercept_size, "intercept_size")
     check_choice(norm, "norm", NORMS)
@@ -305,15 +306,6 @@ def generalisation_bound(
     per_sample = float(np.sqrt(np.sum(alphas**2 / sizes)))  # 1 / sqrt(n)
     complexity = 2.0 * float(margin_loss.lipschitz) * (B * _spread(R, norm) + B_b)
     return per_sample * (complexity + (high - low) * math.sqrt(-0.5 * math.log(eta)))
-
-
-def _check_limits(limits: Any) -> Array:
-    R = check_vector(limits, "limits", int(np.size(limits)), "features")
-    if np.ndim(limits) == 0 or R.size == 0 or (R < 0.0).any():
-        raise InvalidInputError(
-            "limits", "must have one number per feature, none below 0", f"they are {limits!r}"
-        )
-    return R
 
 
 def _spread(R: Array, norm: Norm) -> float:

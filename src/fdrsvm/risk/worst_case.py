@@ -11,7 +11,7 @@ Cost     without a support O(N P): one product with X, one with its transpose, o
 
 from __future__ import annotations
 
-from typing import Any, Literal, NamedTuple, get_args
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy import sparse
@@ -19,15 +19,13 @@ from scipy import sparse
 from fdrsvm.core.arrays import (
     Array,
     Matrix,
-    check_choice,
     check_finite,
     check_labels,
     check_masses,
     check_matrix,
-    check_positive,
     check_vector,
 )
-from fdrsvm.core.losses import LOSSES, Hinge, Linear, MarginLoss, is_known
+from fdrsvm.core.losses import Hinge, Linear, MarginLoss, is_known
 from fdrsvm.core.vectors import (
     NORM_CODES,
     Norm,
@@ -37,16 +35,36 @@ from fdrsvm.core.vectors import (
     times,
     weighted_sum,
 )
-from fdrsvm.errors import InvalidInputError, NumericalError, UnsupportedError
+from fdrsvm.errors import InvalidInputError, NumericalError
 from fdrsvm.native import risk as kernels
-from fdrsvm.risk.ball import Support, WassersteinBall, check_inside
-from fdrsvm.risk.cuts import Cut, intercept_slope
+from fdrsvm.risk.ball import Ball, Support, WorstCase, check_inside
 
-WorstCase = Literal["exact", "paper"]
-WORST_CASES: tuple[WorstCase, ...] = get_args(WorstCase)
-
+# Value and proof are sums of the same losses by two routes, so only rounding can tell them apart;
+# where it does by more, features differ too much in scale for float64.
 _PROOF_TOLERANCE = 1e-8
 _ROUNDING = 1e-15  # a few units in the last place
+# Masses sum to 1, so a smaller slope of the intercept is rounding; a server that followed it would
+# end at intercepts of 1e15.
+NO_SLOPE = 1e-15
+
+
+class Cut(NamedTuple):
+    """f(u, b) >= constant + slope.(u, b) + norm_weight ||u||_* for every model (u, b): [cut].
+
+    Attributes
+    ----------
+    constant : float
+        What is left of the bound at u = 0, b = 0.
+    slope : ndarray of shape (n_features,) or (n_features + 1,)
+        The linear part; the intercept's entry, if there is one, comes last.
+    norm_weight : float
+        At least 0: the part of the radius that moves features, times the loss's Lipschitz constant.
+        0 on a box.
+    """
+
+    constant: float
+    slope: Array
+    norm_weight: float
 
 
 class WorstCaseRisk(NamedTuple):
@@ -75,18 +93,6 @@ class WorstCaseRisk(NamedTuple):
     proof: float
 
 
-class _Flips(NamedTuple):
-    """The worst case without a support; constant and slopes make its cut, without the norm."""
-
-    value: float
-    proof: float
-    multiplier: float
-    rest: float
-    slope: Array
-    intercept_slope: float
-    constant: float
-
-
 class RiskOracle:
     """One client's data and ball, checked once; calls then cost a few passes over X.
 
@@ -111,26 +117,42 @@ class RiskOracle:
         n_samples, n_features = self.X.shape
         self.y = check_labels(y, n_samples)
         self.mass = check_masses(sample_weight, n_samples)
-        ball = WassersteinBall.checked(
-            n_features, epsilon=epsilon, kappa=kappa, norm=norm, support=support
+        self.ball = Ball.checked(
+            n_features,
+            epsilon=epsilon,
+            kappa=kappa,
+            norm=norm,
+            support=support,
+            worst_case=worst_case,
+            loss=loss,
         )
-        self.loss = _choose_loss(loss, worst_case, has_support=support is not None)
-        if ball.box is not None:
+        if self.ball.box is not None:
             if sparse.issparse(self.X):
                 # In a box a zero can move as any other value can, so zeros cannot be skipped.
                 self.X = self.X.toarray()
-            check_inside(self.X, ball.box, getattr(X, "columns", None))
-        self.ball = ball
+            check_inside(self.X, self.ball.box, getattr(X, "columns", None))
+        self._compile()
 
-    @property
-    def ball(self) -> WassersteinBall:
-        """The ball; another one may be set, with the same support."""
-        return self._ball
+    def with_ball(self, ball: Ball) -> RiskOracle:
+        """The same samples in another ball, whose support must be the same."""
+        other = object.__new__(RiskOracle)
+        other.__setstate__({**self.__getstate__(), "ball": ball})
+        return other
 
-    @ball.setter
-    def ball(self, ball: WassersteinBall) -> None:
-        self._ball = ball
-        self.labels = kernels.LabelFlips(
+    def __getstate__(self) -> dict[str, Any]:
+        """Without what compiled code made of the rest, which can be neither copied nor stored."""
+        return {name: each for name, each in vars(self).items() if name not in ("_labels", "_data")}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update(state)
+        self._compile()
+
+    def _compile(self) -> None:
+        """Hands samples and ball to compiled code."""
+        ball = self.ball
+        # The paper's adversary does not see the hinge's zero piece.
+        self.loss: MarginLoss = Linear() if ball.worst_case == "paper" else ball.loss
+        self._labels = kernels.LabelFlips(
             y=self.y, mass=self.mass, epsilon=ball.epsilon, kappa=ball.kappa
         )
         # Dense data and a loss that compiled code knows: everything is one call. Else None.
@@ -145,41 +167,25 @@ class RiskOracle:
                 norm=NORM_CODES[ball.norm],
                 low=None if ball.box is None else ball.box.low,
                 high=None if ball.box is None else ball.box.high,
-                floor=-np.inf if isinstance(self.loss, Linear) else 0.0,
+                floor=-np.inf if ball.worst_case == "paper" else 0.0,
             )
-
-    def __getstate__(self) -> dict[str, Any]:
-        """Without what compiled code made of it, which the ball's setter makes again."""
-        return {name: each for name, each in vars(self).items() if name not in ("labels", "_data")}
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        vars(self).update(state)
-        self.ball = state["_ball"]
 
     def __call__(self, w: Any, intercept: float = 0.0) -> WorstCaseRisk:
         """Worst-case risk at ``w``, checked against its own proof."""
-        w = self._clean(w)
+        w = check_vector(w, "w", self.X.shape[1], "features")
         if self._data is not None:
             risk = _as_risk(self._data.worst_case(w, intercept))
         else:
-            risk = self._from_flips(w, self._worst_flips(w, intercept))
+            risk, _ = self._by_flips(w, intercept)
         check_proof(risk.value, risk.proof)
         return risk
 
-    def _clean(self, w: Any) -> Array:
-        size = self.X.shape[1]
-        if type(w) is np.ndarray and kernels.is_clean(w, size):
-            return w
-        return check_vector(w, "w", size, "features")
-
     def value(self, w: Any, intercept: float = 0.0) -> float:
         """The risk's value alone, checked against its proof; a little faster than a call."""
-        w = self._clean(w)
-        found: _Flips | kernels.RiskFound
-        if self._data is not None:
-            found = self._data.worst_case(w, intercept)
-        else:
-            found = self._worst_flips(w, intercept)
+        if self._data is None:
+            return self(w, intercept).value
+        w = check_vector(w, "w", self.X.shape[1], "features")
+        found = self._data.worst_case(w, intercept)
         check_proof(found.value, found.proof)
         return found.value
 
@@ -189,18 +195,17 @@ class RiskOracle:
         In the mode "paper" the cut is of the hinge under the paper's worst distribution, [paper]:
         it lies below the exact risk, and at ``w`` between the paper's risk and the exact one.
         """
-        w = self._clean(w)
-        is_paper = isinstance(self.loss, Linear)
+        w = check_vector(w, "w", self.X.shape[1], "features")
+        is_paper = self.ball.worst_case == "paper"
+        # Without a support the compiled cut is that of the loss itself, not of the hinge under it.
         if self._data is not None and not (is_paper and self.ball.box is None):
             found: kernels.CutFound = self._data.cut(w, intercept)
             risk = _as_risk(found.risk)
             cut = Cut(found.constant, found.slope, found.norm_weight)
         else:
-            flips = self._worst_flips(w, intercept)
-            risk = self._from_flips(w, flips)
-            followed = self._hinge_flips(w, intercept) if is_paper else flips
-            slope = np.append(followed.slope, intercept_slope(followed.intercept_slope))
-            cut = Cut(followed.constant, slope, followed.rest * self.loss.lipschitz)
+            risk, cut = self._by_flips(w, intercept)
+            if is_paper:
+                cut = self._hinge_cut(w, intercept)
         check_proof(risk.value, risk.proof)
         return risk, cut
 
@@ -226,36 +231,20 @@ class RiskOracle:
     def worst_labels(self, loss: MarginLoss, margins: Array, w: Array) -> kernels.LabelsFound:
         """Which labels are flipped, for any loss, at the margins of ``w``."""
         least = loss.lipschitz * dual_norm(w, self.ball.norm)
-        return self.labels.worst_case(*_losses(loss, margins), least)
+        return self._labels.worst_case(*_losses(loss, margins), least)
 
-    def _hinge_flips(self, w: Array, intercept: float) -> _Flips:
-        """The hinge, with labels flipped where the paper's adversary flips them."""
+    def _hinge_cut(self, w: Array, intercept: float) -> Cut:
+        """A cut of the hinge, with labels flipped where the paper's adversary flips them."""
         margins = self.margins(w, intercept)
         found = self.worst_labels(self.loss, margins, w)
         kept = np.where(margins < 1.0, 1.0 - found.shares, 0.0)
         flipped = np.where(margins > -1.0, found.shares, 0.0)
         residual = self.mass * self.y * (flipped - kept)
-        nothing = np.nan  # no value is asked for
-        return _Flips(
-            nothing,
-            nothing,
-            nothing,
-            found.rest,
-            weighted_sum(residual, self.X),
-            dot(residual, np.ones(residual.size)),
-            dot(self.mass, kept + flipped),
-        )
+        tilt = dot(residual, np.ones(residual.size))
+        slope = np.append(weighted_sum(residual, self.X), tilt if abs(tilt) > NO_SLOPE else 0.0)
+        return Cut(dot(self.mass, kept + flipped), slope, found.rest)
 
-    def _from_flips(self, w: Array, flips: _Flips) -> WorstCaseRisk:
-        subgradient = flips.slope
-        if flips.rest > 0.0:
-            per_unit = flips.rest * self.loss.lipschitz
-            subgradient = subgradient + per_unit * dual_norm_subgradient(w, self.ball.norm)
-        return WorstCaseRisk(
-            flips.value, subgradient, flips.multiplier, flips.intercept_slope, flips.proof
-        )
-
-    def _worst_flips(self, w: Array, intercept: float) -> _Flips:
+    def _by_flips(self, w: Array, intercept: float) -> tuple[WorstCaseRisk, Cut]:
         """Equation [flips]: labels are flipped in order of gain; the rest moves features.
 
         The logistic loss calls exp and log, whose last bits may differ between C libraries; with
@@ -263,23 +252,24 @@ class RiskOracle:
         """
         loss, margins = self.loss, self.margins(w, intercept)
         kept, flipped, kept_slope, flipped_slope = _losses(loss, margins)
+        # Sending one unit of transport cost into features raises the loss by this much, whatever
+        # the sample; flips that gain less per unit of cost are not worth their price.
         least = loss.lipschitz * dual_norm(w, self.ball.norm)
-        found = self.labels.worst_case(kept, flipped, kept_slope, flipped_slope, least)
-        shares = found.shares
+        found = self._labels.worst_case(kept, flipped, kept_slope, flipped_slope, least)
+        shares, norm_weight = found.shares, found.rest * loss.lipschitz
         # Tangents at margin 0, less what rounding may have added: a cut must not lie too high.
         tangents = (1.0 - shares) * (kept - kept_slope * margins)
         tangents += shares * (flipped + flipped_slope * margins)
         tangents -= _ROUNDING * (np.abs(margins) + kept + flipped)
         constant = dot(self.mass, tangents)
-        return _Flips(
-            found.value,
-            found.proof,
-            found.multiplier,
-            found.rest,
-            weighted_sum(found.residual, self.X),
-            found.intercept_slope,
-            max(constant, 0.0) if is_known(loss) else constant,  # below 0 it is rounding
-        )
+        if is_known(loss):
+            constant = max(constant, 0.0)  # below 0 it is rounding
+        slope = subgradient = weighted_sum(found.residual, self.X)
+        if norm_weight > 0.0:
+            subgradient = slope + norm_weight * dual_norm_subgradient(w, self.ball.norm)
+        tilt = found.intercept_slope
+        cut = Cut(constant, np.append(slope, tilt if abs(tilt) > NO_SLOPE else 0.0), norm_weight)
+        return WorstCaseRisk(found.value, subgradient, found.multiplier, tilt, found.proof), cut
 
     def in_box(self, w: Array, intercept: float) -> kernels.MovesFound:
         """Equation [box-dual], with the moves behind the value; needs a support."""
@@ -318,31 +308,6 @@ def _as_risk(found: kernels.RiskFound) -> WorstCaseRisk:
     )
 
 
-def _choose_loss(loss: str | MarginLoss, worst_case: str, *, has_support: bool) -> MarginLoss:
-    """The loss to maximise, if the options go together."""
-    check_choice(worst_case, "worst_case", WORST_CASES)
-    if isinstance(loss, str):
-        loss = LOSSES[check_choice(loss, "loss", tuple(LOSSES))]
-    elif isinstance(loss, type) or not isinstance(loss, MarginLoss):
-        raise InvalidInputError(
-            "loss",
-            f"must be one of {', '.join(map(repr, LOSSES))} or have name, lipschitz, value, slope",
-            f"it is {loss!r}",
-        )
-    check_positive(loss.lipschitz, "loss.lipschitz")
-    if type(loss) is Hinge:  # a subclass may be another loss
-        return Linear() if worst_case == "paper" else loss
-    if worst_case == "paper":
-        raise UnsupportedError(
-            f"worst_case='paper' is defined for the hinge only; loss is {loss.name!r}"
-        )
-    if has_support:
-        raise UnsupportedError(
-            f"a support is possible with loss='hinge' only; loss is {loss.name!r}, use support=None"
-        )
-    return loss
-
-
 def worst_case_risk(
     w: Any,
     X: Any,
@@ -374,7 +339,7 @@ def worst_case_risk(
     norm : {"l1", "l2", "linf"}
         Transport norm on features.
     support : None, "unit-box" or (low, high)
-        Where features can be. Bounds are finite; scalars or one a feature.
+        Where features can be. Bounds are finite; scalars or one per feature.
     worst_case : {"exact", "paper"}
         "exact" is the worst case of the hinge. "paper" is what the FDR-SVM paper's linear program
         computes: the worst case of 1 - y w.x, without the hinge's zero piece. It is never larger.

@@ -1,4 +1,10 @@
-"""The central DR-SVM: the local problem without a proximal term."""
+"""The central DR-SVM: one client's worst-case risk and nothing else.
+
+Primal   min over (w, b) and lam >= ||w||_* of
+         lam epsilon + sum_n p_n max(0, 1 - m_n, 1 + m_n - kappa lam): [local] at rho = tau = 0
+Dual     [gap-dual], where ||sum_n (a_n - f_n) y_n x_n|| <= epsilon - kappa sum_n f_n
+Method   that of client_prox, which gives directions without curvature a fading proximal term
+"""
 
 from __future__ import annotations
 
@@ -6,12 +12,9 @@ from typing import Any
 
 import numpy as np
 
-from fdrsvm.core.arrays import check_positive
 from fdrsvm.core.vectors import Norm
-from fdrsvm.solvers import augmented_lagrangian
-from fdrsvm.solvers.client_prox import check_warm_start
-from fdrsvm.solvers.problem import check_problem
-from fdrsvm.solvers.solution import Solution, WarmStart, warn_unless_solved
+from fdrsvm.solvers.client_prox import prepare_client
+from fdrsvm.solvers.solution import Solution, WarmStart
 
 
 def solve_central(
@@ -69,25 +72,15 @@ def solve_central(
     >>> round(solve_central(X, y, epsilon=0.05, kappa=0.5).objective, 6)
     0.2
     """
-    problem = check_problem(
+    client = prepare_client(
         X,
         y,
+        rho=1.0,
         epsilon=epsilon,
         kappa=kappa,
         norm=norm,
-        rho=0.0,
-        tau=0.0,
         sample_weight=sample_weight,
         fit_intercept=fit_intercept,
-    )
-    if warm_start is not None:
-        check_warm_start(warm_start, problem)
-    solution = augmented_lagrangian.solve(
-        problem,
-        np.zeros(problem.n_features),
-        0.0,
-        warm_start=warm_start,
-        tol=check_positive(tol, "tol"),
-    )
-    warn_unless_solved(solution, stacklevel=2)
-    return solution
+    ).with_penalties(0.0)
+    origin = np.zeros(client.kernel.n_features)
+    return client.solve(origin, warm_start=warm_start, tol=tol, stacklevel=2)

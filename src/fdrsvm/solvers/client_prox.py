@@ -1,31 +1,109 @@
-"""The ADMM client update: prepare once, then solve for one centre after another."""
+"""The client update: a worst-case risk with a proximal term, prepared once for many centres.
+
+Primal   min over (w, b) and lam >= ||w||_* of
+         lam epsilon + sum_n p_n max(0, 1 - m_n, 1 + m_n - kappa lam)
+         + (rho/2) ||w - c||^2 + tau ||w||^2 + (rho/2) (b - c_b)^2,   m_n = y_n (w.x_n + b): [local]
+Dual     masses a_n (label kept) and f_n (flipped), a_n + f_n <= p_n and kappa sum_n f_n <= epsilon:
+         [gap-dual]
+Link     sum_n (a_n - f_n) y_n x_n + rho (c - w) - 2 tau w = (epsilon - kappa sum_n f_n) u, where u
+         is a subgradient of ||.||_* at w
+Method   semismooth Newton on an augmented Lagrangian, [stage]: native/client, where stages.hpp says
+         how. Should a warm start lead nowhere, from a cold one; then from a conic solver's point
+Stop     certified gap <= tol max(1, |objective|), never on the method's own estimate
+Cost     a Newton step: two passes over X and one Cholesky factor of size P + 1
+
+Only the centre (c, c_b) changes from one ADMM round to the next; rho = 0 is the central problem.
+Features are stored divided by their typical size s, a power of two, so nothing is rounded: [unit].
+"""
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from scipy import sparse
 
 from fdrsvm.core.arrays import (
     Array,
+    Matrix,
     check_finite,
+    check_labels,
+    check_masses,
+    check_matrix,
     check_non_negative,
     check_positive,
     check_vector,
 )
-from fdrsvm.core.vectors import Norm
-from fdrsvm.errors import InvalidInputError
-from fdrsvm.solvers import augmented_lagrangian
-from fdrsvm.solvers.problem import LocalProblem, check_problem, with_penalties
-from fdrsvm.solvers.solution import Solution, WarmStart, warn_unless_solved
+from fdrsvm.core.vectors import NORM_CODES, Norm
+from fdrsvm.errors import InvalidInputError, NumericalError
+from fdrsvm.native import client as kernels
+from fdrsvm.risk.ball import Ball
+from fdrsvm.risk.worst_case import NO_SLOPE, Cut
+from fdrsvm.solvers.conic import conic_point, is_within_reach
+from fdrsvm.solvers.solution import Solution, Status, WarmStart, warn_unless_solved
+
+_MAX_NEWTON = 1000
+_MAX_WIDE_NEWTON = 300  # each costs more, and more of them seldom help
+_SMALLEST = 1e-200  # beyond it and its inverse squares leave float64
 
 
 @dataclass(frozen=True)
 class PreparedClient:
-    """A client's data, ready for any centre. Holds no state: a round's warm start is passed in."""
+    """A client's data, ready for any centre. Holds no state: a round's warm start is passed in.
 
-    problem: LocalProblem
+    Attributes
+    ----------
+    kernel : kernels.ClientProblem
+        Signed rows y_n (x_n / s, 1) and every constant of the objective, in the unit w' = s w.
+    csr : tuple or None
+        (data, indices, indptr, width) of rows that are sparse.
+    """
+
+    kernel: kernels.ClientProblem
+    csr: tuple[Any, ...] | None
+
+    @classmethod
+    def within(
+        cls,
+        ball: Ball,
+        X: Matrix,
+        y: Array,
+        mass: Array,
+        *,
+        fit_intercept: bool,
+        rho: float = 1.0,
+        tau: float = 0.0,
+    ) -> PreparedClient:
+        """From checked arguments; the ball's support does not count."""
+        constants: dict[str, Any] = {
+            "fit_intercept": fit_intercept,
+            "epsilon": ball.epsilon,
+            "kappa": ball.kappa,
+            "norm": NORM_CODES[ball.norm],
+            "rho": rho,
+            "tau": tau,
+        }
+        is_sparse = sparse.issparse(X)
+        largest = (
+            float(np.abs(X.data).max(initial=0.0)) if is_sparse else kernels.largest_magnitude(X)
+        )
+        if largest == 0.0:
+            largest = 1.0
+        if not _SMALLEST <= largest <= 1.0 / _SMALLEST:
+            raise NumericalError(
+                f"X: its largest value is {largest:g}, too near the ends of float64; rescale it"
+            )
+        if not is_sparse:
+            return cls(kernels.ClientProblem.dense(X, y, mass, largest=largest, **constants), None)
+        csr, scale = _signed_rows(X, y, largest, fit_intercept)
+        return cls(kernels.ClientProblem.sparse(csr, y, mass, scale=scale, **constants), csr)
+
+    def with_penalties(self, rho: float, tau: float = 0.0) -> PreparedClient:
+        """The same rows with another proximal and quadratic weight; rho = tau = 0 is central."""
+        rho, tau = check_non_negative(rho, "rho"), check_non_negative(tau, "tau")
+        return PreparedClient(self.kernel.with_penalties(rho, tau), self.csr)
 
     def solve(
         self,
@@ -34,79 +112,153 @@ class PreparedClient:
         centre_intercept: float = 0.0,
         warm_start: WarmStart | None = None,
         tol: float = 1e-9,
+        stacklevel: int = 1,
     ) -> Solution:
         """Client update for one centre; see :func:`solve_client_prox`."""
-        solution = self._solve(centre, centre_intercept, warm_start, tol)
-        warn_unless_solved(solution, stacklevel=2)
-        return solution
-
-    def with_penalties(self, rho: float, tau: float = 0.0) -> PreparedClient:
-        """The same data with another proximal and quadratic weight; rho = tau = 0 is central."""
-        return PreparedClient(
-            with_penalties(
-                self.problem, check_non_negative(rho, "rho"), check_non_negative(tau, "tau")
-            )
-        )
-
-    def solve_quietly(
-        self,
-        centre: Array,
-        centre_intercept: float,
-        warm_start: WarmStart | None,
-        tol: float,
-    ) -> Solution:
-        """``solve`` without checks and warnings, for loops that look at the status themselves."""
-        return augmented_lagrangian.solve(
-            self.problem, centre, centre_intercept, warm_start=warm_start, tol=tol
-        )
-
-    def _solve(
-        self, centre: Any, centre_intercept: Any, warm_start: WarmStart | None, tol: Any
-    ) -> Solution:
         if warm_start is not None:
-            check_warm_start(warm_start, self.problem)
+            self._check_warm_start(warm_start)
         centre_intercept = check_finite(centre_intercept, "centre_intercept")
-        if centre_intercept != 0.0 and not self.problem.fit_intercept:
+        if centre_intercept != 0.0 and not self.kernel.fit_intercept:
             raise InvalidInputError(
                 "centre_intercept", "must be 0 without fit_intercept", f"it is {centre_intercept:g}"
             )
-        return augmented_lagrangian.solve(
-            self.problem,
-            check_vector(centre, "centre", self.problem.n_features, "features"),
+        solution = self.solve_quietly(
+            check_vector(centre, "centre", self.kernel.n_features, "features"),
             centre_intercept,
-            warm_start=warm_start,
-            tol=check_positive(tol, "tol"),
+            warm_start,
+            check_positive(tol, "tol"),
+        )
+        warn_unless_solved(solution, stacklevel + 1)
+        return solution
+
+    def _check_warm_start(self, start: WarmStart) -> None:
+        """It must come from a problem of the same shape."""
+        if not isinstance(start, WarmStart):
+            raise InvalidInputError(
+                "warm_start", "must be the warm_start of a Solution", f"it is {start!r}"
+            )
+        n_samples, n_features = self.kernel.n_samples, self.kernel.n_features
+        arrays = (start.w, start.kept, start.flipped, start.pull)
+        shapes = [array.shape for array in arrays]
+        # Kernels read and write without a check, so every array must have its right shape.
+        fits = shapes == [(self.kernel.width,), (n_samples,), (n_samples,), (n_features,)] and all(
+            array.dtype == np.float64 and array.flags.c_contiguous for array in arrays
+        )
+        if not fits:
+            raise InvalidInputError(
+                "warm_start",
+                f"must come from a problem of {n_samples} samples and {n_features} features, "
+                f"with{'' if self.kernel.fit_intercept else 'out'} intercept",
+                f"its arrays have shapes {', '.join(map(str, shapes))}",
+            )
+
+    def solve_quietly(
+        self, centre: Array, centre_intercept: float, warm_start: WarmStart | None, tol: float
+    ) -> Solution:
+        """``solve`` without checks and warnings, for loops that look at the status themselves."""
+        kernel = self.kernel
+        max_newton = _MAX_WIDE_NEWTON if kernel.is_wide else _MAX_NEWTON
+        answer = kernels.solve(kernel, centre, centre_intercept, warm_start, tol, max_newton)
+        best = self._graded(
+            answer.certificate,
+            answer.w,
+            answer.intercept,
+            WarmStart(*answer.start),
+            is_solved=answer.solved,
+            n_iter=answer.n_iter,
+        )
+        if answer.solved:
+            return best
+        if is_within_reach(kernel, self.csr):
+            best = self._try_again(best, centre, centre_intercept, tol, max_newton)
+        if best.status is Status.STALLED and best.n_iter >= max_newton:
+            best = best._replace(status=Status.MAX_ITER)
+        return best
+
+    def _try_again(
+        self, first: Solution, centre: Array, centre_intercept: float, tol: float, max_newton: int
+    ) -> Solution:
+        """The best of Newton's point, a conic solver's, and Newton's from there."""
+        kernel = self.kernel
+        point = conic_point(kernel, self.csr, centre, centre_intercept)
+        if point is None:
+            return first
+        scaled = centre * kernel.feature_scale
+        grade = kernels.grade(kernel, scaled, centre_intercept, point.w, point.kept, point.flipped)
+        # The same rule as the kernel's, which an infinite objective must not satisfy.
+        is_solved = abs(grade.gap) <= tol * max(1.0, abs(grade.objective)) < math.inf
+        conic = self._graded(
+            grade,
+            point.w[: kernel.n_features] / kernel.feature_scale,
+            float(point.w[-1]) if kernel.fit_intercept else 0.0,
+            point,
+            is_solved=is_solved,
+            n_iter=first.n_iter,
+        )
+        if is_solved:
+            return min(first, conic, key=lambda one: abs(one.gap))
+        answer = kernels.solve_from(kernel, centre, centre_intercept, point, tol, max_newton)
+        n_iter = first.n_iter + answer.n_iter
+        polished = self._graded(
+            answer.certificate,
+            answer.w,
+            answer.intercept,
+            WarmStart(*answer.start),
+            is_solved=answer.solved,
+            n_iter=n_iter,
+        )
+        best = min(first, conic, polished, key=lambda one: abs(one.gap))
+        return best._replace(n_iter=n_iter)
+
+    def _graded(
+        self,
+        grade: kernels.Certificate,
+        w: Array,
+        intercept: float,
+        start: WarmStart,
+        *,
+        is_solved: bool,
+        n_iter: int,
+    ) -> Solution:
+        """A point with its certificate, whoever found it."""
+        slope = grade.slope
+        if self.kernel.fit_intercept and not abs(slope[-1]) > NO_SLOPE:
+            slope[-1] = 0.0
+        return Solution(
+            w,
+            intercept,
+            grade.multiplier,
+            grade.objective,
+            grade.gap,
+            Status.SOLVED if is_solved else Status.STALLED,
+            n_iter,
+            Cut(grade.constant, slope, grade.norm_weight),
+            start,
         )
 
 
-def check_warm_start(warm_start: WarmStart, problem: LocalProblem) -> None:
-    """It must come from a problem of the same shape."""
-    if not isinstance(warm_start, WarmStart):
-        raise InvalidInputError(
-            "warm_start", "must be the warm_start of a Solution", f"it is {warm_start!r}"
-        )
-    w, kept, flipped, pull = (
-        warm_start.w,
-        warm_start.kept,
-        warm_start.flipped,
-        warm_start.pull,
-    )
-    # Kernels read and write without a check, so every array must have its right shape.
-    fits = (
-        w.shape == (problem.width,)
-        and kept.shape == flipped.shape == (problem.n_samples,)
-        and pull.shape == (problem.n_features,)
-        and w.dtype == kept.dtype == flipped.dtype == pull.dtype == np.float64
-        and all(array.flags.c_contiguous for array in (w, kept, flipped, pull))
-    )
-    if not fits:
-        shapes = ", ".join(str(array.shape) for array in (w, kept, flipped, pull))
-        raise InvalidInputError(
-            "warm_start",
-            f"must come from a problem of {problem.n_samples} samples and {problem.n_features} "
-            f"features, with{'' if problem.fit_intercept else 'out'} intercept",
-            f"its arrays have shapes {shapes}",
-        )
+def _signed_rows(
+    X: Matrix, y: Array, largest: float, fit_intercept: bool
+) -> tuple[tuple[Any, ...], float]:
+    """CSR rows y_n (x_n / s, 1), and s: the median over features of their root mean square."""
+    first = _power_of_two(largest)  # so that no square overflows
+    rows = sparse.csr_array(sparse.diags_array(y) @ X)
+    rows.data /= first
+    squares = np.bincount(rows.indices, weights=rows.data**2, minlength=X.shape[1]) / X.shape[0]
+    squares = squares[squares > 0.0]  # features that are zero throughout have no size
+    second = _power_of_two(float(np.sqrt(np.median(squares)))) if squares.size else 1.0
+    rows.data /= second
+    if fit_intercept:
+        rows = sparse.csr_array(sparse.hstack([rows, y[:, None]]))
+    rows.sort_indices()
+    indices, indptr = (each.astype(np.int32, copy=False) for each in (rows.indices, rows.indptr))
+    return (rows.data, indices, indptr, rows.shape[1]), first * second
+
+
+def _power_of_two(size: float) -> float:
+    """2^round(log2(size)), without a logarithm, whose last bit differs between processors."""
+    mantissa, exponent = math.frexp(size)  # in [0.5, 1)
+    return math.ldexp(1.0, exponent - 1 if mantissa < math.sqrt(0.5) else exponent)
 
 
 def prepare_client(
@@ -126,18 +278,13 @@ def prepare_client(
     Takes the arguments of :func:`solve_client_prox` but the centre, the warm start and ``tol``,
     which its ``solve`` takes.
     """
-    return PreparedClient(
-        check_problem(
-            X,
-            y,
-            epsilon=epsilon,
-            kappa=kappa,
-            norm=norm,
-            rho=check_positive(rho, "rho"),
-            tau=check_non_negative(tau, "tau"),
-            sample_weight=sample_weight,
-            fit_intercept=fit_intercept,
-        )
+    rho, tau = check_positive(rho, "rho"), check_non_negative(tau, "tau")
+    matrix = check_matrix(X)
+    n_samples, n_features = matrix.shape
+    labels, mass = check_labels(y, n_samples), check_masses(sample_weight, n_samples)
+    ball = Ball.checked(n_features, epsilon=epsilon, kappa=kappa, norm=norm)
+    return PreparedClient.within(
+        ball, matrix, labels, mass, fit_intercept=bool(fit_intercept), rho=rho, tau=tau
     )
 
 
@@ -218,6 +365,10 @@ def solve_client_prox(
         sample_weight=sample_weight,
         fit_intercept=fit_intercept,
     )
-    solution = client._solve(centre, centre_intercept, warm_start, tol)
-    warn_unless_solved(solution, stacklevel=2)
-    return solution
+    return client.solve(
+        centre,
+        centre_intercept=centre_intercept,
+        warm_start=warm_start,
+        tol=tol,
+        stacklevel=2,
+    )

@@ -1,12 +1,14 @@
-"""The local problem as a conic program for Clarabel: the second try, when Newton gives up.
+"""Conic programs for Clarabel: the second try, where a method of our own falls short.
 
-Variables (w, b, lam, s, t): s the losses, and t >= |w| for the transport norm linf. What comes back
-is only a guess at the answer and its multipliers; ``certificates`` grades it like any other.
+Both programs have the variables (w, size, more, bounds): w an intercept last, size >= ||w||_*, and
+bounds >= |w| for the transport norm linf. What ``more`` is differs: the losses of the local problem
+[local], the clients' values of the master problem [master]. What comes back is only a guess at the
+answer and its multipliers, graded like any other.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import clarabel
 import numpy as np
@@ -14,7 +16,7 @@ from scipy import sparse
 
 from fdrsvm.core.arrays import Array
 from fdrsvm.core.vectors import L1, L2, LINF
-from fdrsvm.solvers.problem import LocalProblem
+from fdrsvm.native import client, master
 from fdrsvm.solvers.solution import WarmStart
 
 _MAX_ENTRIES = 1_000_000
@@ -22,82 +24,117 @@ _MAX_SIZE = 25_000  # samples plus features
 _TOL = 1e-12
 
 
-def is_within_reach(problem: LocalProblem) -> bool:
-    """Whether a general solver can be expected to finish soon."""
-    small = problem.n_samples + problem.n_features <= _MAX_SIZE
-    dense_entries = problem.n_samples * problem.width
-    entries = dense_entries if problem.csr is None else problem.csr[0].size
-    return small and bool(entries <= _MAX_ENTRIES)
+def run_clarabel(
+    curvature: Array, cost: Array, A: Any, b: Array, cones: list[Any], tol: float
+) -> tuple[Array, Array]:
+    """The x with the least x' diag(curvature) x / 2 + cost.x where b - A x lies in the cones.
 
-
-def conic_point(problem: LocalProblem, centre: Array, centre_intercept: float) -> WarmStart | None:
-    """Clarabel's primal and dual point, or None if it found no finite one."""
-    terms, N, Q = problem.kernel, problem.n_samples, problem.width
-    A, b, cones = _constraints(problem, N, Q)
-    linear, curvature = _quadratic(problem, centre, centre_intercept)
-    size = A.shape[1]
-    cost = np.zeros(size)
-    cost[:Q], cost[Q], cost[Q + 1 : Q + 1 + N] = -linear, terms.epsilon, terms.mass()
-    diagonal = np.zeros(size)
-    diagonal[:Q] = curvature
+    Returns x and the constraints' multipliers; where Clarabel fails they may not be finite.
+    """
     settings = clarabel.DefaultSettings()
     settings.verbose = False
     settings.max_threads = 1
-    settings.tol_gap_abs = settings.tol_gap_rel = settings.tol_feas = _TOL
-    H = sparse.csc_matrix(sparse.diags_array(diagonal))
+    settings.tol_gap_abs = settings.tol_gap_rel = settings.tol_feas = tol
+    H = sparse.csc_matrix(sparse.diags_array(curvature))
     answer = clarabel.DefaultSolver(H, cost, A, b, cones, settings).solve()
-    x, z = np.array(answer.x), np.array(answer.z)
+    return np.array(answer.x), np.array(answer.z)
+
+
+def is_within_reach(problem: client.ClientProblem, csr: tuple[Any, ...] | None) -> bool:
+    """Whether a general solver can be expected to finish soon."""
+    entries = problem.n_samples * problem.width if csr is None else csr[0].size
+    return problem.n_samples + problem.n_features <= _MAX_SIZE and bool(entries <= _MAX_ENTRIES)
+
+
+def conic_point(
+    problem: client.ClientProblem,
+    csr: tuple[Any, ...] | None,
+    centre: Array,
+    centre_intercept: float,
+) -> WarmStart | None:
+    """The local problem's primal and dual point, or None if Clarabel found no finite one."""
+    N, P, Q = problem.n_samples, problem.n_features, problem.width
+    flips = bool(np.isfinite(problem.kappa))
+    rows = problem.dense_rows() if csr is None else csr[:3]
+    Z = sparse.csr_array(rows, shape=(N, Q))
+    eye = sparse.eye_array(N)
+    # A loss is at least 0, the kept label's piece and the flipped one's.
+    pieces = [({"more": -eye}, np.zeros(N)), ({"w": -Z, "more": -eye}, -np.ones(N))]
+    if flips:
+        tolls = np.full((N, 1), -problem.kappa)
+        pieces.append(({"w": Z, "size": tolls, "more": -eye}, -np.ones(N)))
+    A, b, cones = _constraints(pieces, problem.norm, P, Q)
+    # (rho/2) ||w - c||^2 + tau ||w||^2 + (rho/2) (b - c_b)^2, less what is constant.
+    linear = np.full(Q, problem.intercept_rho * centre_intercept)
+    linear[:P] = problem.rho * centre * problem.feature_scale
+    curvature, cost = np.zeros(A.shape[1]), np.zeros(A.shape[1])
+    curvature[:Q] = problem.intercept_rho
+    curvature[:P] = problem.rho + 2.0 * problem.tau
+    cost[:Q], cost[Q], cost[Q + 1 : Q + 1 + N] = -linear, problem.epsilon, problem.mass()
+    x, z = run_clarabel(curvature, cost, A, b, cones, _TOL)
     if not (np.isfinite(x).all() and np.isfinite(z).all()):
         return None
-    kept = z[N : 2 * N].copy()
-    flips = np.isfinite(terms.kappa)
+    w, kept = x[:Q].copy(), z[N : 2 * N].copy()
     flipped = z[2 * N : 3 * N].copy() if flips else np.zeros(N)
-    w = x[:Q].copy()
-    pull = (terms.pull_of(kept - flipped) + linear - curvature * w)[: problem.n_features].copy()
-    sigma = terms.epsilon - (terms.kappa * float(flipped.sum()) if flips else 0.0)
+    pull = (problem.pull_of(kept - flipped) + linear - curvature[:Q] * w)[:P].copy()
+    sigma = problem.epsilon - (problem.kappa * float(flipped.sum()) if flips else 0.0)
     return WarmStart(w, float(x[Q]), kept, flipped, pull, sigma)
 
 
-def _quadratic(
-    problem: LocalProblem, centre: Array, centre_intercept: float
-) -> tuple[Array, Array]:
-    """Linear term in (w, b) of (rho/2) ||w - c||^2 + (rho/2) (b - c_b)^2, and all curvatures."""
-    terms, P = problem.kernel, problem.n_features
-    linear = np.full(problem.width, terms.intercept_rho * centre_intercept)
-    linear[:P] = terms.rho * centre * problem.feature_scale
-    curvature = np.full(problem.width, terms.intercept_rho)
-    curvature[:P] = terms.rho + 2.0 * terms.tau
-    return linear, curvature
+class ConicAnswer(NamedTuple):
+    """A guess at the scaled master problem's answer."""
+
+    w: Array
+    cut_multipliers: Array
+    level_price: float
 
 
-def _constraints(problem: LocalProblem, N: int, Q: int) -> tuple[Any, Array, list[Any]]:
-    """(A, b, cones) of A x + slack = b: losses, kept and flipped pieces, then the norm."""
-    terms, P = problem.kernel, problem.n_features
-    csr = problem.csr
-    Z = sparse.csr_array(terms.dense_rows()) if csr is None else sparse.csr_array(csr[:3], (N, Q))
-    n_bounds = P if terms.norm == LINF else 0
-    widths = {"w": Q, "lam": 1, "s": N, "t": n_bounds}
+def conic_master(problem: master.Problem) -> ConicAnswer | None:
+    """The master problem's answer, or None if Clarabel found no finite one."""
+    Q, K, G = problem.centre.size, problem.constants.size, problem.alphas.size
+    owners = np.repeat(np.arange(G), np.diff(problem.starts))
+    picks = sparse.csr_array((-np.ones(K), (np.arange(K), owners)), shape=(K, G))
+    cuts = {"w": problem.cuts[:, :Q], "size": problem.cuts[:, Q:], "more": picks}
+    # The level is a row of its own even where none is asked for, so that both have one shape.
+    weights = problem.alphas if problem.levelled else np.zeros(G)
+    level = np.array([problem.level if problem.levelled else 1.0])
+    pieces = [(cuts, -problem.constants), ({"more": weights[None, :]}, level)]
+    A, b, cones = _constraints(pieces, problem.norm, problem.n_normed, Q)
+    curvature, cost = np.zeros(A.shape[1]), np.zeros(A.shape[1])
+    if problem.levelled:
+        curvature[:Q], cost[:Q] = problem.curvature, -problem.curvature * problem.centre
+    else:
+        cost[Q + 1 : Q + 1 + G] = problem.alphas
+    x, z = run_clarabel(curvature, cost, A, b, cones, _TOL)
+    if not (np.isfinite(x).all() and np.isfinite(z).all()):
+        return None
+    return ConicAnswer(x[:Q].copy(), z[:K].copy(), float(z[K]))
 
-    def block(height: int, **parts: Any) -> Any:
-        empty = {name: sparse.csr_array((height, width)) for name, width in widths.items()}
-        return sparse.hstack([sparse.csr_array(part) for part in (empty | parts).values()])
 
-    eye, one_each, W = sparse.eye_array(N), sparse.eye_array(P), sparse.eye_array(P, Q)
-    A = [block(N, s=-eye), block(N, w=-Z, s=-eye)]
-    b = [np.zeros(N), -np.ones(N)]
-    if np.isfinite(terms.kappa):
-        A.append(block(N, w=Z, lam=np.full((N, 1), -terms.kappa), s=-eye))
-        b.append(-np.ones(N))
-    if terms.norm == LINF:
-        A += [block(P, w=W, t=-one_each), block(P, w=-W, t=-one_each)]
-        A.append(block(1, lam=-np.ones((1, 1)), t=np.ones((1, P))))
+def _constraints(
+    pieces: list[tuple[dict[str, Any], Array]], norm: int, n_features: int, width: int
+) -> tuple[Any, Array, list[Any]]:
+    """(A, b, cones) of A x + slack = b: ``pieces``, by columns and bound, then the norm."""
+    P, n_more = n_features, pieces[0][0]["more"].shape[1]
+    columns = {"w": width, "size": 1, "more": n_more, "bounds": P if norm == LINF else 0}
+
+    def block(height: int, **filled: Any) -> Any:
+        empty = {name: sparse.csr_array((height, n)) for name, n in columns.items()}
+        return sparse.hstack([sparse.csr_array(each) for each in (empty | filled).values()])
+
+    A = [block(bound.size, **filled) for filled, bound in pieces]
+    b = [bound for _, bound in pieces]
+    W, one_each, one = sparse.eye_array(P, width), sparse.eye_array(P), np.ones((1, 1))
+    if norm == LINF:  # -bounds <= w <= bounds, and their sum is at most size
+        A += [block(P, w=W, bounds=-one_each), block(P, w=-W, bounds=-one_each)]
+        A.append(block(1, size=-one, bounds=np.ones((1, P))))
         b.append(np.zeros(2 * P + 1))
-    elif terms.norm == L1:
-        A += [block(P, w=W, lam=-np.ones((P, 1))), block(P, w=-W, lam=-np.ones((P, 1)))]
+    elif norm == L1:  # -size <= w <= size
+        A += [block(P, w=W, size=-np.ones((P, 1))), block(P, w=-W, size=-np.ones((P, 1)))]
         b.append(np.zeros(2 * P))
     cones = [clarabel.NonnegativeConeT(sum(map(len, b)))]
-    if terms.norm == L2:
-        A += [block(1, lam=-np.ones((1, 1))), block(P, w=-W)]
+    if norm == L2:
+        A += [block(1, size=-one), block(P, w=-W)]
         b.append(np.zeros(P + 1))
         cones.append(clarabel.SecondOrderConeT(P + 1))
     return sparse.csc_matrix(sparse.vstack(A)), np.concatenate(b), cones

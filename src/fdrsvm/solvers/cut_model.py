@@ -1,4 +1,4 @@
-"""The cutting-plane model of a federation's objective: what the server knows of its clients.
+"""The cutting-plane model of a federation's objective, and the lower bound that it proves.
 
     f_g(w) >= A_gk + v_gk.w + sigma_gk ||w||_*            cut k of client g, [cut]
     f_g(w) >= floor_g ||w||_*                             the floor: losses are not negative
@@ -6,18 +6,29 @@
 
 The first ``n_normed`` entries of w are features; one more, if there is one, is an intercept, which
 the norm does not see.
+
+The bound is that of any numbers, whoever found them: it grades the solvers of master.py, trusts
+none of them and shares no code with them (native/master/bound.cpp; a test reads the includes).
+
+Cuts     F(u) >= Abar + r.u + S ||u||_*  for shares pi >= 0 of each client's cuts with sum 1, where
+         Abar = sum alpha pi A, r = sum alpha pi v, S = sum alpha pi sigma, floors included
+Bound    Abar, if ||r|| <= S (transport norm, features) and r_b = 0 (intercept), [model-bound]
+Repair   clip, scale, give the missing share to the floor; scale down the heavier sign of v_b; mix
+         with the floors alone until ||r|| <= S
+Cost     two passes over the slopes
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
 from fdrsvm.core.arrays import Array
-from fdrsvm.core.vectors import NORM_CODES, Norm
+from fdrsvm.core.vectors import NORM_CODES, Norm, plain
 from fdrsvm.native import master as kernels
 
 
@@ -64,38 +75,68 @@ class CutModel:
         """Features, and one for an intercept."""
         return int(self.slopes.shape[1])
 
-    @property
-    def floor(self) -> float:
-        """E = sum_g alpha_g floor_g: the model is at least E ||w||_*."""
-        return self.kernel.floor()
-
     @cached_property
     def kernel(self) -> kernels.Cuts:
         """The model as compiled code reads it."""
+        # Made when first asked for: models that only carry cuts from one place to another are many.
         return kernels.Cuts(
-            constants=clean(self.constants),
-            slopes=clean(self.slopes),
-            norm_weights=clean(self.norm_weights),
+            constants=plain(self.constants),
+            slopes=plain(self.slopes),
+            norm_weights=plain(self.norm_weights),
             owners=np.ascontiguousarray(self.owners, dtype=np.int64),
-            alphas=clean(self.alphas),
-            floors=clean(self.floors),
+            alphas=plain(self.alphas),
+            floors=plain(self.floors),
             n_normed=self.n_normed,
             norm=NORM_CODES[self.norm],
         )
 
-    def cut_values(self, w: Array) -> Array:
-        """Right-hand sides of all cuts at ``w``."""
-        return self.kernel.cut_values(clean(w))
-
     def client_values(self, w: Array) -> Array:
         """Largest right-hand side at ``w`` of each client."""
-        return self.kernel.client_values(clean(w))
+        return self.kernel.client_values(plain(w))
 
     def value(self, w: Array) -> float:
         """M(w)."""
-        return self.kernel.value(clean(w))
+        return self.kernel.value(plain(w))
 
 
-def clean(values: Array) -> Array:
-    """As compiled code takes arrays: C-ordered float64, a copy only if they are not."""
-    return np.ascontiguousarray(values, dtype=np.float64)
+# --- the bound: nothing below trusts a solver ---
+
+
+# F(u) >= ``value`` for every model u with ||u||_* <= ``radius``. The value is at least 0, since
+# losses are not negative; the radius is inf unless all floors are 0 and the slopes do not cancel:
+# then it is the one asked for. ``shares``, one per cut, are the repaired ones that prove the bound;
+# what a client's lack to 1 is its floor's. ``slope_by_client`` has a row sum_k pi_gk v_gk each.
+# An intercept may have any size: r_b = 0 up to rounding, so at |b| = 1e6 it holds up to 1e-10.
+ModelBound: TypeAlias = kernels.Bound
+
+
+def model_bound(model: CutModel, shares: Array, radius: float = np.inf) -> ModelBound:
+    """The bound that ``shares``, made feasible, prove; any numbers will do, nan among them.
+
+    ``radius`` is read only if all floors are 0: how large a model the bound should speak of.
+    """
+    return kernels.model_bound(model.kernel, plain(shares), radius)
+
+
+def mixture_bound(
+    constant: float, excess: float, floor: float, radius: float
+) -> tuple[float, float, float]:
+    """Bound, the radius it holds for, and the share left to a mixture with that ||r|| - S."""
+    return kernels.mixture_bound(constant, excess, floor, radius)
+
+
+def slope_by_client(model: CutModel, shares: Array) -> Array:
+    """sum_k pi_gk v_gk, one row per client."""
+    return kernels.slope_by_client(model.kernel, plain(shares))
+
+
+def distance_bound(
+    model: CutModel, centre: Array, level: float, shares: Array, multiplier: float
+) -> float:
+    """A lower bound on 1/2 ||u - centre||^2 over the models u with M(u) <= level.
+
+    The minimum over all u of that plus ``multiplier`` (not negative) times the excess over the
+    level of the cut that ``shares``, made feasible, combine: the norm's proximal operator. -inf if
+    the numbers prove nothing.
+    """
+    return kernels.distance_bound(model.kernel, plain(centre), level, plain(shares), multiplier)

@@ -22,17 +22,23 @@ from enum import Enum
 import numpy as np
 
 from fdrsvm.core.arrays import Array
+from fdrsvm.core.vectors import plain
 from fdrsvm.native import master as kernels
-from fdrsvm.solvers.cut_model import CutModel, clean
-from fdrsvm.solvers.master_conic import conic_master
-from fdrsvm.solvers.model_bound import ModelBound, named_bound
+from fdrsvm.solvers.conic import conic_master
+from fdrsvm.solvers.cut_model import CutModel, ModelBound
 
-_MAX_ITER = 100
-_MARGIN = 0.1  # the method's own estimate is kept this far below tol
-_SMALL_VALUE = 1e-3  # of M(0): a smaller optimum is not resolved to relative accuracy
-# A projection may exceed the level by this share of M(0) plus that of M(c) - level, ...
+_MAX_ITER = 100  # Newton steps; on real runs 43 were the most
+# The method stops on an estimate of its own, the driver on the certified gap. Kept this far below
+# tol, the estimate seldom is the better of the two, which would cost a second try.
+_MARGIN = 0.1
+# Losses are of M(0)'s size, so a far smaller optimum is a difference of theirs: below this share of
+# M(0) it is not resolved to relative accuracy.
+_SMALL_VALUE = 1e-3
+# A projection may exceed the level by this share of M(0), which is rounding, plus that of the way
+# M(c) - level it comes down, ...
 _LEVEL_SLACK, _EXCESS_SLACK = 1e-11, 1e-5
-# ... and is not asked for a better relative accuracy of the squared distance than this.
+# ... and is not asked for a better relative accuracy of the squared distance than this: the next
+# point of a level method need not be exact, and a thin set allows no more.
 _DISTANCE_TOL = 1e-4
 
 
@@ -87,21 +93,20 @@ def minimise_model(model: CutModel, *, tol: float = 1e-9, radius: float = np.inf
     stands for ten times ||w||_*.
     """
     best = kernels.minimise(model.kernel, radius=radius, tol=_MARGIN * tol, max_iter=_MAX_ITER)
-    status = MasterStatus.SOLVED
-    if not best.is_trivial and not _is_lowest(best, tol):
-        found = conic_master(best.problem())
-        if found is not None:
-            best.offer(found.w, found.cut_multipliers)
-        solved = _is_lowest(best, tol)
-        status = MasterStatus.SOLVED_BY_CONIC if solved else MasterStatus.INACCURATE
-    bound = named_bound(best.bound)
+    status, smallest = MasterStatus.SOLVED, _SMALL_VALUE * best.value_at_0
+    # Without cuts, or with a minimum at 0, there is nothing for another solver to improve on. The
+    # test is the negation of success, so that a gap of nan fails it.
+    if not best.is_trivial and not best.gap <= tol * max(best.value, smallest):
+        guess = conic_master(best.problem())
+        if guess is not None:
+            # Graded like the first, and taken only where it is better: point and bound one by one.
+            best.offer(guess.w, guess.cut_multipliers)
+        is_solved = best.gap <= tol * max(best.value, smallest)
+        status = MasterStatus.SOLVED_BY_CONIC if is_solved else MasterStatus.INACCURATE
+    bound = best.bound
     return MasterSolution(
         best.w, best.value, bound.shares, 0.0, best.gap, bound, status, best.n_iter
     )
-
-
-def _is_lowest(best: kernels.Minimisation, tol: float) -> bool:
-    return best.gap <= tol * max(best.value, _SMALL_VALUE * best.value_at_0)
 
 
 def project_onto_level(
@@ -113,37 +118,37 @@ def project_onto_level(
     since a level method needs no more and a thin set allows no more.
     """
     task = kernels.project(
-        model.kernel, clean(centre), level, tol=_MARGIN * tol, max_iter=_MAX_ITER
+        model.kernel, plain(centre), level, tol=_MARGIN * tol, max_iter=_MAX_ITER
     )
-    first = _graded(task, level, task.first)
+    excess = abs(task.value_at_centre - level)
+    highest = level + _LEVEL_SLACK * task.value_at_0 + _EXCESS_SLACK * excess
+    first = _graded(task, highest, task.first)
+    # A centre within the level is its own projection, exactly.
     if first.status is MasterStatus.SOLVED or task.value_at_centre <= level:
         return first
-    found = conic_master(task.problem()) if first.status is MasterStatus.INACCURATE else None
-    if found is None:
-        return _least_bad(model, task, centre, level, [first])
-    second = _graded(task, level, task.grade(*found))
-    if second.status is MasterStatus.SOLVED:
-        return replace(second, status=MasterStatus.SOLVED_BY_CONIC)
-    return _least_bad(model, task, centre, level, [first, second])
+    answers = [first]
+    # Where the bound already proves that no model reaches the level, no solver can do better.
+    if first.status is MasterStatus.INACCURATE:
+        guess = conic_master(task.problem())
+        if guess is not None:
+            second = _graded(task, highest, task.grade(*guess))
+            if second.status is MasterStatus.SOLVED:
+                return replace(second, status=MasterStatus.SOLVED_BY_CONIC)
+            answers.append(second)
+    return _least_bad(model, task, centre, highest, answers)
 
 
-def _highest(task: kernels.Projection, level: float) -> float:
-    """The level and what is granted above it."""
-    excess = abs(task.value_at_centre - level)
-    return level + _LEVEL_SLACK * task.value_at_0 + _EXCESS_SLACK * excess
-
-
-def _graded(task: kernels.Projection, level: float, point: kernels.GradedPoint) -> MasterSolution:
-    """A point with the status it deserves."""
-    highest, value, bound = _highest(task, level), point.value, named_bound(point.bound)
-    status = MasterStatus.INACCURATE
+def _graded(task: kernels.Projection, highest: float, point: kernels.GradedPoint) -> MasterSolution:
+    """A point with the status it deserves; ``highest`` is the level and what is granted above."""
+    bound, status = point.bound, MasterStatus.INACCURATE
     if bound.value > highest:
         status = MasterStatus.EMPTY
-    elif value <= highest and abs(point.gap) <= _DISTANCE_TOL * point.distance:
+    # The gap may be negative: a point slightly above the level can be nearer than any within it.
+    elif point.value <= highest and abs(point.gap) <= _DISTANCE_TOL * point.distance:
         status = MasterStatus.SOLVED
     return MasterSolution(
         point.w,
-        value,
+        point.value,
         point.shares,
         point.level_multiplier,
         point.gap,
@@ -157,14 +162,17 @@ def _least_bad(
     model: CutModel,
     task: kernels.Projection,
     centre: Array,
-    level: float,
-    found: list[MasterSolution],
+    highest: float,
+    answers: list[MasterSolution],
 ) -> MasterSolution:
     """The nearest point within the level, or else the lowest; with the best bound of all."""
-    lowest, highest = minimise_model(model), _highest(task, level)
-    others = [_graded(task, level, task.grade_point(clean(w))) for w in (lowest.w, centre)]
-    points = [point for point in (*found, *others) if np.isfinite(point.w).all()]
+    # The model's minimum is within the level if anything is, and the centre is always finite; so
+    # there is a point to return whatever became of the solvers.
+    lowest = minimise_model(model)
+    others = [_graded(task, highest, task.grade_point(plain(w))) for w in (lowest.w, centre)]
+    points = [point for point in (*answers, *others) if np.isfinite(point.w).all()]
     best = min(points, key=lambda point: (max(point.value, highest), abs(point.gap)))
+    # A bound on the objective holds for every point, wherever it was found.
     bound = max((lowest, *points), key=lambda point: point.bound.value).bound
     status = MasterStatus.EMPTY if bound.value > highest else MasterStatus.INACCURATE
     return replace(best, bound=bound, status=status, n_iter=task.n_iter)

@@ -20,12 +20,10 @@ import numpy as np
 from scipy import sparse
 
 from fdrsvm.core.arrays import Array
-from fdrsvm.core.vectors import L1, L2, LINF, Norm, dot, times, weighted_sum
-from fdrsvm.native import norms
+from fdrsvm.core.vectors import Norm, dot, norm_of, times, weighted_sum
+from fdrsvm.solvers.conic import run_clarabel
 
 _TOL = 1e-9
-# The norm whose dual is the transport norm itself.
-_DUAL_OF_DUAL: dict[Norm, int] = {"l1": LINF, "l2": L2, "linf": L1}
 
 
 class RidgeCut(NamedTuple):
@@ -46,10 +44,10 @@ def ridge_bound(
     cut: RidgeCut, n_features: int, penalty: float, norm: Norm, reach: float
 ) -> RidgeBound:
     """What a cut without slope in the intercept proves."""
-    slope = np.ascontiguousarray(cut.slope[:n_features])
+    slope = cut.slope[:n_features]
     if penalty > 0.0:
         return RidgeBound(cut.constant - dot(slope, slope) / (4.0 * penalty), math.inf)
-    return RidgeBound(cut.constant - reach * norms.dual_norm(slope, _DUAL_OF_DUAL[norm]), reach)
+    return RidgeBound(cut.constant - reach * norm_of(slope, norm), reach)
 
 
 def search_curvature(penalty: float, reach: float) -> float:
@@ -123,13 +121,7 @@ def _solve(constants: Array, columns: Array, tilts: Array | None) -> Array:
     curvature = np.concatenate([np.zeros(n_cuts), np.full(width, 2.0)])
     cost = np.concatenate([-constants, np.zeros(width)])
     cones = [clarabel.ZeroConeT(n_equal), clarabel.NonnegativeConeT(n_cuts + 1)]
-    settings = clarabel.DefaultSettings()
-    settings.verbose = False
-    settings.max_threads = 1
-    settings.tol_gap_abs = settings.tol_gap_rel = settings.tol_feas = _TOL
-    H = sparse.csc_matrix(sparse.diags_array(curvature))
-    answer = clarabel.DefaultSolver(H, cost, A, b, cones, settings).solve()
-    return np.array(answer.x)[:n_cuts]
+    return run_clarabel(curvature, cost, A, b, cones, _TOL)[0][:n_cuts]
 
 
 def _same_lengths(rows: Array) -> Array:

@@ -1,4 +1,15 @@
-"""What a solve hands back: the point, its certified gap, why it stopped, where to start next."""
+"""What a solve hands back: the point, its certified gap, why it stopped, where to start next.
+
+Every point is graded from scratch by native/client/grading.cpp, which trusts no solver and shares
+no code with one; Python reaches it as ``fdrsvm.native.client.grade``:
+
+Primal   P(w, b) = min over lam >= ||w||_* of the worst-case risk, one-dimensional, solved exactly,
+         + (rho/2) ||w - c||^2 + tau ||w||^2 + (rho/2) (b - c_b)^2
+Dual     [gap-dual]: masses a_n (label kept) and f_n (flipped), any numbers, made feasible by
+         clipping and scaling, [repair]
+Bound    D <= optimum <= P for any numbers handed in
+Cost     two passes over X
+"""
 
 from __future__ import annotations
 
@@ -8,7 +19,7 @@ from typing import NamedTuple
 
 from fdrsvm.core.arrays import Array
 from fdrsvm.errors import ConvergenceWarning
-from fdrsvm.risk.cuts import Cut
+from fdrsvm.risk.worst_case import Cut
 
 
 class Status(Enum):
@@ -57,7 +68,9 @@ class Solution(NamedTuple):
     n_iter : int
         Newton steps.
     cut : Cut
-        What the dual solution proves about the worst-case risk of every model, [cut].
+        What the dual solution proves about the worst-case risk of every model, [cut], without the
+        proximal terms. At the optimum it touches the risk there, with the slope
+        rho (c - w) - 2 tau w once the norm's part is added.
     warm_start : WarmStart
         To start the next, similar solve from.
     """

@@ -55,10 +55,9 @@ from fdrsvm.federated.screen import (
     judge_answers,
     judge_past,
 )
-from fdrsvm.risk.cuts import Cut
-from fdrsvm.solvers.cut_model import CutModel
+from fdrsvm.risk.worst_case import Cut
+from fdrsvm.solvers.cut_model import CutModel, ModelBound
 from fdrsvm.solvers.master import MasterSolution, minimise_model, project_onto_level
-from fdrsvm.solvers.model_bound import ModelBound
 from fdrsvm.solvers.solution import Solution
 
 _PROX = 10.0  # times objective / ||w||^2: the weight of the proximal term in the priced solves

@@ -17,7 +17,7 @@ from fdrsvm.core.tilted_mean import tilted_mean
 from fdrsvm.core.vectors import dot, times, weighted_sum
 from fdrsvm.errors import UnsupportedError
 from fdrsvm.federated.problem import ClientProblem, stack_cuts
-from fdrsvm.risk.cuts import Cut
+from fdrsvm.risk.worst_case import Cut
 
 
 def ridge_answer(
