@@ -91,7 +91,14 @@ def _refuse_missing(column: Any, argument: str, label: str) -> None:
     if array.dtype.kind == "f":
         missing = np.isnan(array)
     elif array.dtype.kind == "O":
-        missing = np.array([_is_missing(item) for item in array.flat], dtype=bool)
+        # pandas.NA is told by the name of its type, without pandas.
+        missing = np.array(
+            [
+                v is None or (isinstance(v, float) and v != v) or type(v).__name__ == "NAType"
+                for v in array.flat
+            ],
+            dtype=bool,
+        )
     else:
         return
     if missing.any():
@@ -100,12 +107,6 @@ def _refuse_missing(column: Any, argument: str, label: str) -> None:
             "every value must be finite: fill in what is missing, or leave those rows out",
             f"row {int(np.flatnonzero(missing)[0])}, {label} is nan or missing",
         )
-
-
-def _is_missing(item: Any) -> bool:
-    if isinstance(item, float):
-        return item != item
-    return item is None or type(item).__name__ == "NAType"  # pandas.NA, without pandas
 
 
 def _place(where: npt.NDArray[np.bool_]) -> str:

@@ -198,13 +198,13 @@ def evaluate(problem: ClientProblem, points: Array) -> dict[str, Array]:
     # takes the long way, which says what is wrong with it.
     is_plain = points.dtype == np.float64 and points.shape[1:] == (problem.width,)
     if is_plain and problem.blur == 0 and problem.risk is problem.exact:
-        found = problem.exact.cuts(points)
-        if found is not None:
+        touching = problem.exact.cuts(points)
+        if touching is not None:
             return {
-                "risks": found.risks,
-                "constants": found.constants,
-                "slopes": found.slopes,
-                "norm_weights": found.norm_weights,
+                "risks": touching.risks,
+                "constants": touching.constants,
+                "slopes": touching.slopes,
+                "norm_weights": touching.norm_weights,
             }
     risks, cuts = np.empty(len(points)), []
     for k, point in enumerate(points):

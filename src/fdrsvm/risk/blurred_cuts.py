@@ -15,7 +15,7 @@ import numpy as np
 from fdrsvm.core.arrays import Array
 from fdrsvm.core.losses import Hinge
 from fdrsvm.core.vectors import dot, weighted_sum
-from fdrsvm.risk.worst_case import NO_SLOPE, Cut, RiskOracle
+from fdrsvm.risk.worst_case import Cut, RiskOracle, with_tilt
 
 
 def blurred_cut(oracle: RiskOracle, w: Array, intercept: float, blur: int) -> Cut:
@@ -31,8 +31,7 @@ def blurred_cut(oracle: RiskOracle, w: Array, intercept: float, blur: int) -> Cu
     flipped_mass = mass * worst.shares * (margins > -1.0)
     signed = (flipped_mass - kept_mass) * y
     ones = np.ones(signed.size)
-    tilt = dot(signed, ones)
-    slope = np.append(weighted_sum(signed, oracle.X), tilt if abs(tilt) > NO_SLOPE else 0.0)
+    slope = with_tilt(weighted_sum(signed, oracle.X), dot(signed, ones))
     return Cut(dot(kept_mass, ones) + dot(flipped_mass, ones), slope, worst.rest)
 
 

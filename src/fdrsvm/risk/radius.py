@@ -92,26 +92,6 @@ def _broadcast(*named: tuple[str, Array]) -> list[Array]:
         ) from None
 
 
-def _bulk_radius(q: Array, n_features: float) -> Array:
-    """r(q) of [radius]."""
-    if n_features != 2.0:
-        return np.asarray(q ** (1.0 / max(n_features, 2.0)))
-    # u = log r is the fixed point of u -> log(q)/2 + log(log(2 + 1/r)), whose slope is
-    # -1 / ((2 r + 1) log(2 + 1/r)), between -0.38 and 0 wherever it is taken.
-    half = 0.5 * np.log(q)
-    u = half
-    for _ in range(_LOGARITHM_STEPS):
-        u = half + np.log(np.logaddexp(np.log(2.0), -u))
-    return np.asarray(np.exp(u))
-
-
-def _bulk_exponent(radii: Array, n_features: float) -> Array:
-    """The q with r(q) = radius."""
-    if n_features != 2.0:
-        return np.asarray(radii ** max(n_features, 2.0))
-    return np.asarray((radii / np.logaddexp(np.log(2.0), -np.log(radii))) ** 2)
-
-
 def wasserstein_radius(
     n_samples: Any,
     n_features: int,
@@ -161,7 +141,16 @@ def wasserstein_radius(
     if (c1 <= risks).any():
         raise InvalidInputError("c1", "must exceed eta", f"it is {c1!r}")
     q = np.log(c1 / risks) / (c2 * sizes)
-    bulk = np.minimum(_bulk_radius(q, features), c3 ** (1.0 / exponent))
+    if features != 2.0:
+        bulk = q ** (1.0 / max(features, 2.0))
+    else:
+        # u = log r is the fixed point of u -> log(q)/2 + log(log(2 + 1/r)), whose slope is
+        # -1 / ((2 r + 1) log(2 + 1/r)), between -0.38 and 0 wherever it is taken.
+        half = u = 0.5 * np.log(q)
+        for _ in range(_LOGARITHM_STEPS):
+            u = half + np.log(np.logaddexp(np.log(2.0), -u))
+        bulk = np.exp(u)
+    bulk = np.minimum(bulk, c3 ** (1.0 / exponent))
     radii = np.where(q > c3, q ** (1.0 / exponent), bulk)
     return float(radii[0]) if _is_number(n_samples) and _is_number(eta) else radii
 
@@ -211,7 +200,12 @@ def mowb_confidence(
         ("epsilon", _per_client(epsilon, "epsilon")), ("n_samples", _counts(n_samples, "n_samples"))
     )
     check_flag(independent, "independent")
-    tail, bulk = radii**exponent, np.minimum(_bulk_exponent(radii, features), c3)
+    # The q whose radius this is, by the tail's branch and by the bulk's.
+    tail = radii**exponent
+    if features != 2.0:
+        bulk = np.minimum(radii ** max(features, 2.0), c3)
+    else:
+        bulk = np.minimum((radii / np.logaddexp(np.log(2.0), -np.log(radii))) ** 2, c3)
     # From c3^(1/a) on, where the bulk's radius rests, all q up to c3 are within epsilon. The root
     # and the power undo each other to a few roundings of a, of log c3 and of the result.
     slack = 4.0 * np.finfo(float).eps * (1.0 + exponent + abs(math.log(c3)))
@@ -304,15 +298,9 @@ def generalisation_bound(
     M = B * float(norm_rows(R[None], norm)[0]) + B_b
     low, high = (float(value) for value in margin_loss.value(np.array([M, -M])))
     per_sample = float(np.sqrt(np.sum(alphas**2 / sizes)))  # 1 / sqrt(n)
-    complexity = 2.0 * float(margin_loss.lipschitz) * (B * _spread(R, norm) + B_b)
+    # E || sum_n s_n x_n || <= K sqrt(N) for random signs s_n.
+    K = float(R.sum()) if norm == "l1" else float(np.linalg.norm(R))
+    if norm == "linf":
+        K = min(K, float(R.max()) * math.sqrt(2.0 * math.log(2.0 * R.size)))
+    complexity = 2.0 * float(margin_loss.lipschitz) * (B * K + B_b)
     return per_sample * (complexity + (high - low) * math.sqrt(-0.5 * math.log(eta)))
-
-
-def _spread(R: Array, norm: Norm) -> float:
-    """K of [generalisation]: E || sum_n s_n x_n || <= K sqrt(N) for random signs s_n."""
-    euclidean = float(np.linalg.norm(R))
-    if norm == "l1":
-        return float(R.sum())
-    if norm == "l2":
-        return euclidean
-    return min(euclidean, float(R.max()) * math.sqrt(2.0 * math.log(2.0 * R.size)))

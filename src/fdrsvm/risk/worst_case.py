@@ -32,6 +32,7 @@ from fdrsvm.core.vectors import (
     dot,
     dual_norm,
     dual_norm_subgradient,
+    plain,
     times,
     weighted_sum,
 )
@@ -167,7 +168,7 @@ class RiskOracle:
                 norm=NORM_CODES[ball.norm],
                 low=None if ball.box is None else ball.box.low,
                 high=None if ball.box is None else ball.box.high,
-                floor=-np.inf if ball.worst_case == "paper" else 0.0,
+                floor=-np.inf if type(self.loss) is Linear else 0.0,
             )
 
     def __call__(self, w: Any, intercept: float = 0.0) -> WorstCaseRisk:
@@ -182,12 +183,14 @@ class RiskOracle:
 
     def value(self, w: Any, intercept: float = 0.0) -> float:
         """The risk's value alone, checked against its proof; a little faster than a call."""
-        if self._data is None:
-            return self(w, intercept).value
         w = check_vector(w, "w", self.X.shape[1], "features")
-        found = self._data.worst_case(w, intercept)
-        check_proof(found.value, found.proof)
-        return found.value
+        worst: kernels.RiskFound | kernels.LabelsFound
+        if self._data is not None:
+            worst = self._data.worst_case(w, intercept)
+        else:
+            worst = self.worst_labels(self.loss, self.margins(w, intercept), w)
+        check_proof(worst.value, worst.proof)
+        return worst.value
 
     def cut(self, w: Any, intercept: float = 0.0) -> tuple[WorstCaseRisk, Cut]:
         """Risk at ``w``, and the cut that touches it there; the slope's last entry is b's.
@@ -199,9 +202,9 @@ class RiskOracle:
         is_paper = self.ball.worst_case == "paper"
         # Without a support the compiled cut is that of the loss itself, not of the hinge under it.
         if self._data is not None and not (is_paper and self.ball.box is None):
-            found: kernels.CutFound = self._data.cut(w, intercept)
-            risk = _as_risk(found.risk)
-            cut = Cut(found.constant, found.slope, found.norm_weight)
+            touching: kernels.CutFound = self._data.cut(w, intercept)
+            risk = _as_risk(touching.risk)
+            cut = Cut(touching.constant, touching.slope, touching.norm_weight)
         else:
             risk, cut = self._by_flips(w, intercept)
             if is_paper:
@@ -216,12 +219,13 @@ class RiskOracle:
         """
         if self._data is None or type(self.loss) is not Hinge:
             return None
-        found = self._data.cuts(points)
-        if found is None:
+        touching = self._data.cuts(points)
+        if touching is None:
             return None
-        for value, proof in zip(found.risks.tolist(), found.proofs.tolist(), strict=True):
+        # A server must not be told a risk that no distribution in the ball has, not even one.
+        for value, proof in zip(touching.risks.tolist(), touching.proofs.tolist(), strict=True):
             check_proof(value, proof)
-        return found
+        return touching
 
     def margins(self, w: Array, intercept: float) -> Array:
         """``y (w.x + b)`` of every sample."""
@@ -236,13 +240,14 @@ class RiskOracle:
     def _hinge_cut(self, w: Array, intercept: float) -> Cut:
         """A cut of the hinge, with labels flipped where the paper's adversary flips them."""
         margins = self.margins(w, intercept)
-        found = self.worst_labels(self.loss, margins, w)
-        kept = np.where(margins < 1.0, 1.0 - found.shares, 0.0)
-        flipped = np.where(margins > -1.0, found.shares, 0.0)
+        worst = self.worst_labels(self.loss, margins, w)
+        # On the hinge's zero piece a sample has no slope, and adds nothing to the constant.
+        kept = np.where(margins < 1.0, 1.0 - worst.shares, 0.0)
+        flipped = np.where(margins > -1.0, worst.shares, 0.0)
         residual = self.mass * self.y * (flipped - kept)
         tilt = dot(residual, np.ones(residual.size))
-        slope = np.append(weighted_sum(residual, self.X), tilt if abs(tilt) > NO_SLOPE else 0.0)
-        return Cut(dot(self.mass, kept + flipped), slope, found.rest)
+        slope = with_tilt(weighted_sum(residual, self.X), tilt)
+        return Cut(dot(self.mass, kept + flipped), slope, worst.rest)
 
     def _by_flips(self, w: Array, intercept: float) -> tuple[WorstCaseRisk, Cut]:
         """Equation [flips]: labels are flipped in order of gain; the rest moves features.
@@ -255,8 +260,8 @@ class RiskOracle:
         # Sending one unit of transport cost into features raises the loss by this much, whatever
         # the sample; flips that gain less per unit of cost are not worth their price.
         least = loss.lipschitz * dual_norm(w, self.ball.norm)
-        found = self._labels.worst_case(kept, flipped, kept_slope, flipped_slope, least)
-        shares, norm_weight = found.shares, found.rest * loss.lipschitz
+        worst = self._labels.worst_case(kept, flipped, kept_slope, flipped_slope, least)
+        shares, norm_weight = worst.shares, worst.rest * loss.lipschitz
         # Tangents at margin 0, less what rounding may have added: a cut must not lie too high.
         tangents = (1.0 - shares) * (kept - kept_slope * margins)
         tangents += shares * (flipped + flipped_slope * margins)
@@ -264,12 +269,12 @@ class RiskOracle:
         constant = dot(self.mass, tangents)
         if is_known(loss):
             constant = max(constant, 0.0)  # below 0 it is rounding
-        slope = subgradient = weighted_sum(found.residual, self.X)
+        slope = subgradient = weighted_sum(worst.residual, self.X)
         if norm_weight > 0.0:
             subgradient = slope + norm_weight * dual_norm_subgradient(w, self.ball.norm)
-        tilt = found.intercept_slope
-        cut = Cut(constant, np.append(slope, tilt if abs(tilt) > NO_SLOPE else 0.0), norm_weight)
-        return WorstCaseRisk(found.value, subgradient, found.multiplier, tilt, found.proof), cut
+        tilt = worst.intercept_slope
+        risk = WorstCaseRisk(worst.value, subgradient, worst.multiplier, tilt, worst.proof)
+        return risk, Cut(constant, with_tilt(slope, tilt), norm_weight)
 
     def in_box(self, w: Array, intercept: float) -> kernels.MovesFound:
         """Equation [box-dual], with the moves behind the value; needs a support."""
@@ -284,10 +289,9 @@ class RiskOracle:
 
 def _losses(loss: MarginLoss, margins: Array) -> tuple[Array, Array, Array, Array]:
     """Values of both labels and their slopes; a user's own loss may give any kind of number."""
-    made = (loss.value(margins), loss.value(-margins), loss.slope(margins), loss.slope(-margins))
-    kept, flipped, kept_slope, flipped_slope = (
-        np.ascontiguousarray(each, dtype=np.float64) for each in made
-    )
+    swapped = -margins
+    kept, flipped = plain(loss.value(margins)), plain(loss.value(swapped))
+    kept_slope, flipped_slope = plain(loss.slope(margins)), plain(loss.slope(swapped))
     shapes = {kept.shape, flipped.shape, kept_slope.shape, flipped_slope.shape}
     if shapes != {margins.shape}:
         raise InvalidInputError(
@@ -298,13 +302,16 @@ def _losses(loss: MarginLoss, margins: Array) -> tuple[Array, Array, Array, Arra
     return kept, flipped, kept_slope, flipped_slope
 
 
-def _as_risk(found: kernels.RiskFound) -> WorstCaseRisk:
+def with_tilt(slope: Array, tilt: float) -> Array:
+    """A cut's slope with the intercept's entry, which is 0 where it is rounding alone."""
+    whole = np.empty(slope.size + 1)
+    whole[:-1], whole[-1] = slope, tilt if abs(tilt) > NO_SLOPE else 0.0
+    return whole
+
+
+def _as_risk(risk: kernels.RiskFound) -> WorstCaseRisk:
     return WorstCaseRisk(
-        found.value,
-        found.subgradient,
-        found.multiplier,
-        found.intercept_subgradient,
-        found.proof,
+        risk.value, risk.subgradient, risk.multiplier, risk.intercept_subgradient, risk.proof
     )
 
 

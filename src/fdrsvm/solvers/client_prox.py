@@ -1,4 +1,4 @@
-"""The client update: a worst-case risk with a proximal term, prepared once for many centres.
+"""One client's problems, to a certified gap: the ADMM client update and the central DR-SVM.
 
 Primal   min over (w, b) and lam >= ||w||_* of
          lam epsilon + sum_n p_n max(0, 1 - m_n, 1 + m_n - kappa lam)
@@ -12,7 +12,9 @@ Method   semismooth Newton on an augmented Lagrangian, [stage]: native/client, w
 Stop     certified gap <= tol max(1, |objective|), never on the method's own estimate
 Cost     a Newton step: two passes over X and one Cholesky factor of size P + 1
 
-Only the centre (c, c_b) changes from one ADMM round to the next; rho = 0 is the central problem.
+Only the centre (c, c_b) changes from one ADMM round to the next. The central DR-SVM is the case
+rho = tau = 0, whose dual needs ||sum_n (a_n - f_n) y_n x_n|| <= epsilon - kappa sum_n f_n.
+
 Features are stored divided by their typical size s, a power of two, so nothing is rounded: [unit].
 """
 
@@ -85,20 +87,19 @@ class PreparedClient:
             "rho": rho,
             "tau": tau,
         }
-        is_sparse = sparse.issparse(X)
-        largest = (
-            float(np.abs(X.data).max(initial=0.0)) if is_sparse else kernels.largest_magnitude(X)
-        )
-        if largest == 0.0:
-            largest = 1.0
-        if not _SMALLEST <= largest <= 1.0 / _SMALLEST:
+        if sparse.issparse(X):
+            largest = float(np.abs(X.data).max(initial=0.0))
+        else:
+            largest = kernels.largest_magnitude(X)
+        if largest != 0.0 and not _SMALLEST <= largest <= 1.0 / _SMALLEST:
             raise NumericalError(
                 f"X: its largest value is {largest:g}, too near the ends of float64; rescale it"
             )
-        if not is_sparse:
-            return cls(kernels.ClientProblem.dense(X, y, mass, largest=largest, **constants), None)
-        csr, scale = _signed_rows(X, y, largest, fit_intercept)
-        return cls(kernels.ClientProblem.sparse(csr, y, mass, scale=scale, **constants), csr)
+        largest = largest or 1.0  # where all is zero, any unit will do
+        if sparse.issparse(X):
+            csr, scale = _signed_rows(X, y, largest, fit_intercept)
+            return cls(kernels.ClientProblem.sparse(csr, y, mass, scale=scale, **constants), csr)
+        return cls(kernels.ClientProblem.dense(X, y, mass, largest=largest, **constants), None)
 
     def with_penalties(self, rho: float, tau: float = 0.0) -> PreparedClient:
         """The same rows with another proximal and quadratic weight; rho = tau = 0 is central."""
@@ -163,9 +164,9 @@ class PreparedClient:
             answer.certificate,
             answer.w,
             answer.intercept,
-            WarmStart(*answer.start),
-            is_solved=answer.solved,
-            n_iter=answer.n_iter,
+            answer.start,
+            answer.n_iter,
+            answer.solved,
         )
         if answer.solved:
             return best
@@ -187,25 +188,15 @@ class PreparedClient:
         grade = kernels.grade(kernel, scaled, centre_intercept, point.w, point.kept, point.flipped)
         # The same rule as the kernel's, which an infinite objective must not satisfy.
         is_solved = abs(grade.gap) <= tol * max(1.0, abs(grade.objective)) < math.inf
-        conic = self._graded(
-            grade,
-            point.w[: kernel.n_features] / kernel.feature_scale,
-            float(point.w[-1]) if kernel.fit_intercept else 0.0,
-            point,
-            is_solved=is_solved,
-            n_iter=first.n_iter,
-        )
+        w = point.w[: kernel.n_features] / kernel.feature_scale
+        intercept = float(point.w[-1]) if kernel.fit_intercept else 0.0
+        conic = self._graded(grade, w, intercept, point, first.n_iter, is_solved)
         if is_solved:
             return min(first, conic, key=lambda one: abs(one.gap))
         answer = kernels.solve_from(kernel, centre, centre_intercept, point, tol, max_newton)
         n_iter = first.n_iter + answer.n_iter
         polished = self._graded(
-            answer.certificate,
-            answer.w,
-            answer.intercept,
-            WarmStart(*answer.start),
-            is_solved=answer.solved,
-            n_iter=n_iter,
+            answer.certificate, answer.w, answer.intercept, answer.start, n_iter, answer.solved
         )
         best = min(first, conic, polished, key=lambda one: abs(one.gap))
         return best._replace(n_iter=n_iter)
@@ -215,10 +206,9 @@ class PreparedClient:
         grade: kernels.Certificate,
         w: Array,
         intercept: float,
-        start: WarmStart,
-        *,
-        is_solved: bool,
+        start: tuple[Array, float, Array, Array, Array, float],
         n_iter: int,
+        is_solved: bool,
     ) -> Solution:
         """A point with its certificate, whoever found it."""
         slope = grade.slope
@@ -233,7 +223,7 @@ class PreparedClient:
             Status.SOLVED if is_solved else Status.STALLED,
             n_iter,
             Cut(grade.constant, slope, grade.norm_weight),
-            start,
+            WarmStart(*start),
         )
 
 
@@ -372,3 +362,72 @@ def solve_client_prox(
         tol=tol,
         stacklevel=2,
     )
+
+
+def solve_central(
+    X: Any,
+    y: Any,
+    *,
+    epsilon: float,
+    kappa: float = 1.0,
+    norm: Norm = "linf",
+    sample_weight: Any = None,
+    fit_intercept: bool = False,
+    warm_start: WarmStart | None = None,
+    tol: float = 1e-9,
+) -> Solution:
+    """Minimise the worst-case hinge risk: [local] at rho = tau = 0.
+
+    At epsilon = 0 this is the plain hinge loss, nothing bounds w, and the gap is certified only for
+    models up to ten times as large as the answer.
+
+    Parameters
+    ----------
+    X : array, data frame or sparse matrix of shape (n_samples, n_features)
+        The samples.
+    y : array of shape (n_samples,)
+        Labels, -1 or +1.
+    epsilon, kappa, norm, sample_weight
+        The Wasserstein ball, as in :func:`fdrsvm.worst_case_risk`.
+    fit_intercept : bool
+        Whether the model has an intercept. It is not transported, so the norm leaves it alone.
+    warm_start : WarmStart, optional
+        ``warm_start`` of an earlier solution for the same samples.
+    tol : float
+        Stop at a certified gap of ``tol * max(1, |objective|)``.
+
+    Returns
+    -------
+    Solution
+        ``w``, ``intercept``, ``multiplier``, ``objective``, ``gap``, ``status``, ``n_iter`` and
+        ``warm_start``.
+
+    Raises
+    ------
+    InvalidInputError
+        Naming the argument, the rule, and the row or column at fault.
+
+    Warns
+    -----
+    ConvergenceWarning
+        If the certified gap stays above ``tol``; ``status`` says why.
+
+    Examples
+    --------
+    >>> from fdrsvm.solvers import solve_central
+    >>> X, y = [[0.1, 0.9], [0.8, 0.3]], [-1, 1]
+    >>> round(solve_central(X, y, epsilon=0.05, kappa=0.5).objective, 6)
+    0.2
+    """
+    client = prepare_client(
+        X,
+        y,
+        rho=1.0,
+        epsilon=epsilon,
+        kappa=kappa,
+        norm=norm,
+        sample_weight=sample_weight,
+        fit_intercept=fit_intercept,
+    ).with_penalties(0.0)
+    origin = np.zeros(client.kernel.n_features)
+    return client.solve(origin, warm_start=warm_start, tol=tol, stacklevel=2)

@@ -1,9 +1,11 @@
 """Conic programs for Clarabel: the second try, where a method of our own falls short.
 
-Both programs have the variables (w, size, more, bounds): w an intercept last, size >= ||w||_*, and
-bounds >= |w| for the transport norm linf. What ``more`` is differs: the losses of the local problem
-[local], the clients' values of the master problem [master]. What comes back is only a guess at the
-answer and its multipliers, graded like any other.
+Primal   the local problem [local] or the master problem [master], in the variables
+         (w, size, values, bounds): w an intercept last, size >= ||w||_*, values the samples' losses
+         or the clients' models, bounds >= |w| for the transport norm linf only
+Dual     Clarabel's multipliers of the rows, of which we read those of losses, cuts and level
+Stop     Clarabel's own rule at 1e-12; what comes back is only a guess, graded like any other
+Cost     a sparse factor of all rows per step: 10 times our own methods' time and more
 """
 
 from __future__ import annotations
@@ -58,11 +60,11 @@ def conic_point(
     rows = problem.dense_rows() if csr is None else csr[:3]
     Z = sparse.csr_array(rows, shape=(N, Q))
     eye = sparse.eye_array(N)
-    # A loss is at least 0, the kept label's piece and the flipped one's.
-    pieces = [({"more": -eye}, np.zeros(N)), ({"w": -Z, "more": -eye}, -np.ones(N))]
+    # A loss is at least 0, at least the kept label's piece and at least the flipped one's.
+    pieces = [({"values": -eye}, np.zeros(N)), ({"w": -Z, "values": -eye}, -np.ones(N))]
     if flips:
         tolls = np.full((N, 1), -problem.kappa)
-        pieces.append(({"w": Z, "size": tolls, "more": -eye}, -np.ones(N)))
+        pieces.append(({"w": Z, "size": tolls, "values": -eye}, -np.ones(N)))
     A, b, cones = _constraints(pieces, problem.norm, P, Q)
     # (rho/2) ||w - c||^2 + tau ||w||^2 + (rho/2) (b - c_b)^2, less what is constant.
     linear = np.full(Q, problem.intercept_rho * centre_intercept)
@@ -94,11 +96,11 @@ def conic_master(problem: master.Problem) -> ConicAnswer | None:
     Q, K, G = problem.centre.size, problem.constants.size, problem.alphas.size
     owners = np.repeat(np.arange(G), np.diff(problem.starts))
     picks = sparse.csr_array((-np.ones(K), (np.arange(K), owners)), shape=(K, G))
-    cuts = {"w": problem.cuts[:, :Q], "size": problem.cuts[:, Q:], "more": picks}
+    cuts = {"w": problem.cuts[:, :Q], "size": problem.cuts[:, Q:], "values": picks}
     # The level is a row of its own even where none is asked for, so that both have one shape.
     weights = problem.alphas if problem.levelled else np.zeros(G)
     level = np.array([problem.level if problem.levelled else 1.0])
-    pieces = [(cuts, -problem.constants), ({"more": weights[None, :]}, level)]
+    pieces = [(cuts, -problem.constants), ({"values": weights[None, :]}, level)]
     A, b, cones = _constraints(pieces, problem.norm, problem.n_normed, Q)
     curvature, cost = np.zeros(A.shape[1]), np.zeros(A.shape[1])
     if problem.levelled:
@@ -115,8 +117,8 @@ def _constraints(
     pieces: list[tuple[dict[str, Any], Array]], norm: int, n_features: int, width: int
 ) -> tuple[Any, Array, list[Any]]:
     """(A, b, cones) of A x + slack = b: ``pieces``, by columns and bound, then the norm."""
-    P, n_more = n_features, pieces[0][0]["more"].shape[1]
-    columns = {"w": width, "size": 1, "more": n_more, "bounds": P if norm == LINF else 0}
+    P, n_values = n_features, pieces[0][0]["values"].shape[1]
+    columns = {"w": width, "size": 1, "values": n_values, "bounds": P if norm == LINF else 0}
 
     def block(height: int, **filled: Any) -> Any:
         empty = {name: sparse.csr_array((height, n)) for name, n in columns.items()}

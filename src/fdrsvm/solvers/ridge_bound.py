@@ -97,18 +97,34 @@ def best_mixture(
     shares = np.maximum(shares, 0.0)
     shares /= max(1.0, dot(shares, np.ones_like(shares)))
     if tilts is not None:
-        shares = _levelled(shares, tilts)
+        # The heavier side is scaled down, so that the slope in the intercept is 0.
+        up = dot(shares, np.maximum(tilts, 0.0))
+        down = dot(shares, np.maximum(-tilts, 0.0))
+        if up > down:
+            shares = np.where(tilts > 0.0, shares * (down / up), shares)
+        elif down > 0.0:
+            shares = np.where(tilts < 0.0, shares * (up / down), shares)
     cut = RidgeCut(dot(shares, constants), weighted_sum(shares, slopes))
     if has_intercept:
         cut.slope[-1] = 0.0  # but for rounding it is
-    return _scaled(cut, curvature)
+    # The loss is not negative, so 0 is a cut too; a mixture with it may prove more.
+    return blend(RidgeCut(0.0, np.zeros_like(cut.slope)), cut, curvature)
 
 
 def _solve(constants: Array, columns: Array, tilts: Array | None) -> Array:
     """The pi >= 0, sum pi <= 1, tilts.pi = 0 with the largest c.pi - ||columns' pi||^2, nearly."""
     n_cuts, n_features = columns.shape
-    if n_features > n_cuts:  # the same lengths in fewer dimensions
-        columns = _same_lengths(columns)
+    if n_features > n_cuts:
+        # Only lengths of mixtures count, and as many dimensions as cuts have room for them: the
+        # transposed triangle of Gram and Schmidt's method, modified, where one row after another
+        # is made orthogonal to those before it. Written out, since the last bits of a library's
+        # differ between processors.
+        left, columns = np.array(columns, order="C"), np.zeros((n_cuts, n_cuts))
+        for k in range(n_cuts):
+            inner = times(left[k:], left[k])
+            if inner[0] > 0.0:
+                columns[k:, k] = inner / math.sqrt(inner[0])
+                left[k + 1 :] -= (inner[1:] / inner[0])[:, None] * left[k]
     width = columns.shape[1]
     blocks: list[Any] = [[columns.T, -sparse.eye_array(width)]]
     if tilts is not None:
@@ -122,36 +138,3 @@ def _solve(constants: Array, columns: Array, tilts: Array | None) -> Array:
     cost = np.concatenate([-constants, np.zeros(width)])
     cones = [clarabel.ZeroConeT(n_equal), clarabel.NonnegativeConeT(n_cuts + 1)]
     return run_clarabel(curvature, cost, A, b, cones, _TOL)[0][:n_cuts]
-
-
-def _same_lengths(rows: Array) -> Array:
-    """Rows of as many entries as there are rows, whose mixtures have the lengths of those given.
-
-    The transposed triangle of Gram and Schmidt's method, modified: one row after another is made
-    orthogonal to all before it. Written out, since the last bits of a library's differ between
-    processors.
-    """
-    left, short = np.array(rows, order="C"), np.zeros((len(rows), len(rows)))
-    for k in range(len(rows)):
-        inner = times(left[k:], left[k])
-        if inner[0] > 0.0:
-            short[k:, k] = inner / math.sqrt(inner[0])
-            left[k + 1 :] -= (inner[1:] / inner[0])[:, None] * left[k]
-    return short
-
-
-def _levelled(shares: Array, tilts: Array) -> Array:
-    """With the heavier side scaled down, so that the slope in the intercept is 0."""
-    up = dot(shares, np.maximum(tilts, 0.0))
-    down = dot(shares, np.maximum(-tilts, 0.0))
-    if up > down:
-        return np.where(tilts > 0.0, shares * (down / up), shares)
-    return np.where(tilts < 0.0, shares * (up / down), shares) if down > 0.0 else shares
-
-
-def _scaled(cut: RidgeCut, curvature: float) -> RidgeCut:
-    """Mixed with the cut 0: the loss is not negative."""
-    size = dot(cut.slope, cut.slope)
-    share = 2.0 * curvature * cut.constant / size if size > 0.0 else 1.0
-    share = min(max(share, 0.0), 1.0)
-    return RidgeCut(share * cut.constant, share * cut.slope)
