@@ -22,7 +22,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from scipy import sparse
@@ -49,6 +49,11 @@ from fdrsvm.solvers.solution import Solution, Status, WarmStart, warn_unless_sol
 _MAX_NEWTON = 1000
 _MAX_WIDE_NEWTON = 300  # each costs more, and more of them seldom help
 _SMALLEST = 1e-200  # beyond it and its inverse squares leave float64
+
+# A point's certificate, weights and intercept, where to start from it, and whether it is solved.
+_Graded: TypeAlias = tuple[
+    kernels.Certificate, Array, float, tuple[Array, float, Array, Array, Array, float], bool
+]
 
 
 @dataclass(frozen=True)
@@ -160,59 +165,23 @@ class PreparedClient:
         kernel = self.kernel
         max_newton = _MAX_WIDE_NEWTON if kernel.is_wide else _MAX_NEWTON
         answer = kernels.solve(kernel, centre, centre_intercept, warm_start, tol, max_newton)
-        best = self._graded(
+        best: _Graded = (
             answer.certificate,
             answer.w,
             answer.intercept,
             answer.start,
-            answer.n_iter,
             answer.solved,
         )
-        if answer.solved:
-            return best
-        if is_within_reach(kernel, self.csr):
-            best = self._try_again(best, centre, centre_intercept, tol, max_newton)
-        if best.status is Status.STALLED and best.n_iter >= max_newton:
-            best = best._replace(status=Status.MAX_ITER)
-        return best
-
-    def _try_again(
-        self, first: Solution, centre: Array, centre_intercept: float, tol: float, max_newton: int
-    ) -> Solution:
-        """The best of Newton's point, a conic solver's, and Newton's from there."""
-        kernel = self.kernel
-        point = conic_point(kernel, self.csr, centre, centre_intercept)
-        if point is None:
-            return first
-        scaled = centre * kernel.feature_scale
-        grade = kernels.grade(kernel, scaled, centre_intercept, point.w, point.kept, point.flipped)
-        # The same rule as the kernel's, which an infinite objective must not satisfy.
-        is_solved = abs(grade.gap) <= tol * max(1.0, abs(grade.objective)) < math.inf
-        w = point.w[: kernel.n_features] / kernel.feature_scale
-        intercept = float(point.w[-1]) if kernel.fit_intercept else 0.0
-        conic = self._graded(grade, w, intercept, point, first.n_iter, is_solved)
-        if is_solved:
-            return min(first, conic, key=lambda one: abs(one.gap))
-        answer = kernels.solve_from(kernel, centre, centre_intercept, point, tol, max_newton)
-        n_iter = first.n_iter + answer.n_iter
-        polished = self._graded(
-            answer.certificate, answer.w, answer.intercept, answer.start, n_iter, answer.solved
-        )
-        best = min(first, conic, polished, key=lambda one: abs(one.gap))
-        return best._replace(n_iter=n_iter)
-
-    def _graded(
-        self,
-        grade: kernels.Certificate,
-        w: Array,
-        intercept: float,
-        start: tuple[Array, float, Array, Array, Array, float],
-        n_iter: int,
-        is_solved: bool,
-    ) -> Solution:
-        """A point with its certificate, whoever found it."""
+        n_iter = answer.n_iter
+        if not answer.solved and is_within_reach(kernel, self.csr):
+            best, n_more = self._try_again(best, centre, centre_intercept, tol, max_newton)
+            n_iter += n_more
+        grade, w, intercept, start, is_solved = best
+        status = Status.SOLVED
+        if not is_solved:
+            status = Status.MAX_ITER if n_iter >= max_newton else Status.STALLED
         slope = grade.slope
-        if self.kernel.fit_intercept and not abs(slope[-1]) > NO_SLOPE:
+        if kernel.fit_intercept and not abs(slope[-1]) > NO_SLOPE:
             slope[-1] = 0.0
         return Solution(
             w,
@@ -220,11 +189,35 @@ class PreparedClient:
             grade.multiplier,
             grade.objective,
             grade.gap,
-            Status.SOLVED if is_solved else Status.STALLED,
+            status,
             n_iter,
             Cut(grade.constant, slope, grade.norm_weight),
             WarmStart(*start),
         )
+
+    def _try_again(
+        self, first: _Graded, centre: Array, centre_intercept: float, tol: float, max_newton: int
+    ) -> tuple[_Graded, int]:
+        """The best of Newton's point, a conic solver's and Newton's from there, and its steps."""
+        kernel = self.kernel
+        point = conic_point(kernel, self.csr, centre, centre_intercept)
+        if point is None:
+            return first, 0
+        scaled = centre * kernel.feature_scale
+        grade = kernels.grade(kernel, scaled, centre_intercept, point.w, point.kept, point.flipped)
+        # The same rule as the kernel's, which an infinite objective must not satisfy.
+        is_solved = abs(grade.gap) <= tol * max(1.0, abs(grade.objective)) < math.inf
+        w = point.w[: kernel.n_features] / kernel.feature_scale
+        intercept = float(point.w[-1]) if kernel.fit_intercept else 0.0
+        graded: list[_Graded] = [first, (grade, w, intercept, point, is_solved)]
+        n_iter = 0
+        if not is_solved:
+            answer = kernels.solve_from(kernel, centre, centre_intercept, point, tol, max_newton)
+            graded.append(
+                (answer.certificate, answer.w, answer.intercept, answer.start, answer.solved)
+            )
+            n_iter = answer.n_iter
+        return min(graded, key=lambda each: abs(each[0].gap)), n_iter
 
 
 def _signed_rows(
