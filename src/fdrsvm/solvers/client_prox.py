@@ -120,7 +120,10 @@ class PreparedClient:
         tol: float = 1e-9,
         stacklevel: int = 1,
     ) -> Solution:
-        """Client update for one centre; see :func:`solve_client_prox`."""
+        """Client update for one centre; see :func:`solve_client_prox`.
+
+        ``stacklevel`` says whose line a warning names: 1 is the caller's.
+        """
         if warm_start is not None:
             self._check_warm_start(warm_start)
         centre_intercept = check_finite(centre_intercept, "centre_intercept")
@@ -374,36 +377,8 @@ def solve_central(
     At epsilon = 0 this is the plain hinge loss, nothing bounds w, and the gap is certified only for
     models up to ten times as large as the answer.
 
-    Parameters
-    ----------
-    X : array, data frame or sparse matrix of shape (n_samples, n_features)
-        The samples.
-    y : array of shape (n_samples,)
-        Labels, -1 or +1.
-    epsilon, kappa, norm, sample_weight
-        The Wasserstein ball, as in :func:`fdrsvm.worst_case_risk`.
-    fit_intercept : bool
-        Whether the model has an intercept. It is not transported, so the norm leaves it alone.
-    warm_start : WarmStart, optional
-        ``warm_start`` of an earlier solution for the same samples.
-    tol : float
-        Stop at a certified gap of ``tol * max(1, |objective|)``.
-
-    Returns
-    -------
-    Solution
-        ``w``, ``intercept``, ``multiplier``, ``objective``, ``gap``, ``status``, ``n_iter`` and
-        ``warm_start``.
-
-    Raises
-    ------
-    InvalidInputError
-        Naming the argument, the rule, and the row or column at fault.
-
-    Warns
-    -----
-    ConvergenceWarning
-        If the certified gap stays above ``tol``; ``status`` says why.
+    Parameters, answer, errors and warnings are those of :func:`solve_client_prox`, without those of
+    the proximal term.
 
     Examples
     --------

@@ -28,8 +28,8 @@ from fdrsvm.solvers.conic import conic_master
 from fdrsvm.solvers.cut_model import CutModel, ModelBound
 
 _MAX_ITER = 100  # Newton steps; on real runs 43 were the most
-# The method stops on an estimate of its own, the driver on the certified gap. Kept this far below
-# tol, the estimate seldom is the better of the two, which would cost a second try.
+# The method stops on an estimate of its own, but success is a matter of the certified gap. It aims
+# at this share of tol, so that a gap somewhat above the estimate does not cost a second try.
 _MARGIN = 0.1
 # Losses are of M(0)'s size, so a far smaller optimum is a difference of theirs: below this share of
 # M(0) it is not resolved to relative accuracy.
@@ -43,7 +43,7 @@ _DISTANCE_TOL = 1e-4
 
 
 class MasterStatus(Enum):
-    """How an answer of the master was found and graded."""
+    """How an answer of the master was reached and graded."""
 
     SOLVED = "within tol, by the interior point method"
     SOLVED_BY_CONIC = "within tol, by the conic solver: the interior point method fell short"
@@ -94,12 +94,12 @@ def minimise_model(model: CutModel, *, tol: float = 1e-9, radius: float = np.inf
     """
     best = kernels.minimise(model.kernel, radius=radius, tol=_MARGIN * tol, max_iter=_MAX_ITER)
     status, smallest = MasterStatus.SOLVED, _SMALL_VALUE * best.value_at_0
-    # Without cuts, or with a minimum at 0, there is nothing for another solver to improve on. The
-    # test is the negation of success, so that a gap of nan fails it.
+    # Where M(0) = 0 is the minimum nothing was to be solved. The test is the negation of success,
+    # so that a gap of nan fails it.
     if not best.is_trivial and not best.gap <= tol * max(best.value, smallest):
         guess = conic_master(best.problem())
         if guess is not None:
-            # Graded like the first, and taken only where it is better: point and bound one by one.
+            # Taken only as far as it is better: a higher bound need not come with a lower point.
             best.offer(guess.w, guess.cut_multipliers)
         is_solved = best.gap <= tol * max(best.value, smallest)
         status = MasterStatus.SOLVED_BY_CONIC if is_solved else MasterStatus.INACCURATE
