@@ -13,7 +13,7 @@ from fdrsvm.federated.messages import Broadcast, Update
 from fdrsvm.federated.methods import ADMM, ADMMSC, Bundle, FedAvg, FedSGD, OneVsRest, Subgradient
 from fdrsvm.federated.methods.one_vs_rest import OneVsRestProblem
 from fdrsvm.federated.rounds import run_rounds
-from fdrsvm.federated.screen import Fault, Rules, check_form, form_of
+from fdrsvm.federated.screen import Fault, Screen, check_form, form_of
 from tests.federated.cases import (
     NORMS,
     Tampered,
@@ -292,8 +292,8 @@ def test_a_loss_of_ones_own_may_have_negative_constants():
         def slope(self, margins):
             return np.where(margins < -1.0, -1.0, 0.0)
 
-    assert Rules(Limits.checked(1.0, 2, loss=Late())).bounds.lowest_constant == -np.inf
-    assert Rules(Limits.checked(1.0, 2, loss="logistic")).bounds.lowest_constant == 0.0
+    assert Screen(Limits.checked(1.0, 2, loss=Late())).bounds.lowest_constant == -np.inf
+    assert Screen(Limits.checked(1.0, 2, loss="logistic")).bounds.lowest_constant == 0.0
 
 
 # --- the loop ---

@@ -10,9 +10,8 @@ from contextlib import suppress
 
 from fdrsvm.core.arrays import check_count
 from fdrsvm.federated.client import NO_MEMORY, Memory, answer
-from fdrsvm.federated.messages import Broadcast, ClientProfile, Update
+from fdrsvm.federated.messages import Broadcast, ClientProfile, Failure, Update
 from fdrsvm.federated.problem import ClientProblem
-from fdrsvm.federated.rounds import Failure
 
 _LATE = "no answer within the deadline"
 
@@ -34,35 +33,29 @@ class InProcess:
     def __init__(self, problems: Iterable[ClientProblem], *, n_threads: int = 1) -> None:
         self.problems = tuple(problems)
         self.n_threads = check_count(n_threads, "n_threads")
-        self._by_id = {problem.profile.client_id: problem for problem in self.problems}
+        self._profiles = [problem.profile for problem in self.problems]
+        ids = [profile.client_id for profile in self._profiles]
+        self._by_id = dict(zip(ids, self.problems, strict=True))
         self.memories: dict[str, Memory] = {}
         self._busy: set[str] = set()
         self._pool: ThreadPoolExecutor | None = None
 
     def join(self) -> Sequence[ClientProfile]:
         """All clients."""
-        return [problem.profile for problem in self.problems]
+        return self._profiles
 
     def exchange(
         self, broadcasts: Sequence[Broadcast], deadline: float | None
     ) -> Sequence[Update | Failure]:
         """One answer for each broadcast."""
-        if self.n_threads == 1:
-            return self._in_turn(broadcasts, deadline)
-        return self._in_threads(broadcasts, deadline)
-
-    def _in_turn(
-        self, broadcasts: Sequence[Broadcast], deadline: float | None
-    ) -> list[Update | Failure]:
+        if self.n_threads > 1:
+            return self._in_threads(broadcasts, deadline)
         end = time.monotonic() + deadline if deadline is not None else float("inf")
         answers: list[Update | Failure] = []
         for broadcast in broadcasts:
-            if time.monotonic() >= end:
-                answers.append(Failure(broadcast.client_id, _LATE, is_missing=True))
-                continue
-            found = self._answer(broadcast)
-            late = time.monotonic() > end
-            answers.append(Failure(broadcast.client_id, _LATE, is_missing=True) if late else found)
+            late = Failure(broadcast.client_id, _LATE, is_missing=True)
+            reply = self._answer(broadcast) if time.monotonic() < end else late
+            answers.append(late if time.monotonic() > end else reply)
         return answers
 
     def _in_threads(
@@ -76,7 +69,9 @@ class InProcess:
         # One task per thread, not per client: a short answer takes less time than starting a task.
         tasks = [self._pool.submit(self._work, waiting, answers) for _ in range(self.n_threads)]
         wait(tasks, timeout=deadline)
-        self._forget(waiting)
+        while waiting:  # whoever has not begun by now is not asked
+            with suppress(IndexError):  # a thread may have been faster
+                self._busy.discard(waiting.popleft().client_id)
         for task in tasks:
             if task.done():
                 task.result()  # what is no error of a client's, such as an interruption, goes on
@@ -97,12 +92,6 @@ class InProcess:
                 answers[broadcast.client_id] = self._answer(broadcast)
             finally:
                 self._busy.discard(broadcast.client_id)
-
-    def _forget(self, waiting: deque[Broadcast]) -> None:
-        """Whoever has not begun by now is not asked."""
-        while waiting:
-            with suppress(IndexError):  # a thread may have been faster
-                self._busy.discard(waiting.popleft().client_id)
 
     def _answer(self, broadcast: Broadcast) -> Update | Failure:
         """A client's own errors become a failure that names it; the loop decides what follows."""

@@ -53,6 +53,15 @@ class Update:
 
 
 @dataclass(frozen=True)
+class Failure:
+    """In place of an update: the client did not answer in time, or reported an error."""
+
+    client_id: str
+    reason: str
+    is_missing: bool = False  # late or gone, rather than at fault
+
+
+@dataclass(frozen=True)
 class ClientProfile:
     """What a client says of itself when it joins; all that the server knows of its data.
 

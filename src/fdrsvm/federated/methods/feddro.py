@@ -19,9 +19,9 @@ scaled to sum to 1. A client also sends J_g and a cut of its loss at the model i
 [ridge-bound].
 
 Where this is our reading: Khanduri et al. (2023, arXiv 2311.12652) and the FDR-SVM authors' code
-average z over the clients at every local step, which takes E more exchanges a round. Here a client
-goes on with its own z until the round ends. The penalty is that of the other baselines, so that
-they compare; the authors' code has none. [feddro-published] is that code.
+average z over the clients at every local step, which takes E more exchanges per round. Here a
+client goes on with its own z until the round ends. The penalty is that of the other baselines, so
+that they compare; the authors' code has none. [feddro-published] is that code.
 """
 
 from __future__ import annotations
@@ -39,14 +39,12 @@ from fdrsvm.federated.federation import Federation, Replies
 from fdrsvm.federated.messages import Shape, Values
 from fdrsvm.federated.methods.baseline import (
     BaselineState,
-    first_state,
     mean_vector,
-    model_and_round,
     penalties,
+    ridge_answer,
 )
 from fdrsvm.federated.methods.batches import client_generator, samples_of, step_batches
-from fdrsvm.federated.methods.ridge import ridge_answer
-from fdrsvm.federated.methods.subgradient import one_cut
+from fdrsvm.federated.methods.method import one_cut
 from fdrsvm.federated.methods.tilted import (
     LOG_OF_NOTHING,
     TiltedBaseline,
@@ -93,24 +91,22 @@ class FedDRO(TiltedBaseline):
 
     def start(self, federation: Federation) -> FedDROState:
         """From w = 0, without an estimate z."""
-        state = first_state(federation)
+        state = super().start(federation)
         return FedDROState(state.w, state.t, state.step, state.evidence, 0.0)
 
     def ask(self, federation: Federation, state: FedDROState, client: int) -> Values:
         """The model, the round, and log z."""
-        return {**model_and_round(state), "log_moment": np.array(state.log_moment)}
+        return {**super().ask(federation, state, client), "log_moment": np.array(state.log_moment)}
 
     def answer(
         self, problem: ClientProblem, memory: Values, asked: Values
     ) -> tuple[Values, dict[str, Array]]:
         """The client's own model and log z, with objective and cut at the model it was sent."""
-        model, epsilon = asked["points"][0], problem.profile.epsilon
-        found = ridge_answer(problem, model, penalty=epsilon, temperature=self.temperature)
-        vector, log_moment = self._descend(problem, asked)
-        return memory, {"vector": vector, "log_moment": np.array(log_moment), **found}
-
-    def _descend(self, problem: ClientProblem, asked: Values) -> tuple[Array, float]:
         profile, t = problem.profile, int(asked["round"])
+        model = np.ascontiguousarray(asked["points"][0])
+        evaluated = ridge_answer(
+            problem, model, penalty=profile.epsilon, temperature=self.temperature
+        )
         rng = client_generator(self.random_state, t, profile.client_id)
         momentums, log_moment = np.full(self.n_steps, self.beta), float(asked["log_moment"])
         if t == 1:
@@ -124,9 +120,9 @@ class FedDRO(TiltedBaseline):
             first_step=(t - 1) * self.n_steps + 1,
         )
         batches = step_batches(rng, self.n_steps, profile.n_samples, self.batch_fraction)
-        model = np.ascontiguousarray(asked["points"][0])
         w, log_moment = steps.tilted_steps(samples_of(problem), model, batches, momentums, tilt)
-        return w, max(log_moment, LOG_OF_NOTHING)
+        log_moment = max(log_moment, LOG_OF_NOTHING)
+        return memory, {"vector": w, "log_moment": np.array(log_moment), **evaluated}
 
     def expects(self, federation: Federation, asked: Values) -> Mapping[str, Shape]:
         """A model, log z, an objective and a cut."""

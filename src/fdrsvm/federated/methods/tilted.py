@@ -23,12 +23,12 @@ from fdrsvm.federated.federation import Federation, Replies
 from fdrsvm.federated.methods.baseline import (
     Baseline,
     BaselineState,
+    RidgeEvidence,
     cuts_of,
     present_weights,
 )
 from fdrsvm.federated.methods.batches import check_fraction
-from fdrsvm.federated.methods.ridge_evidence import RidgeEvidence, observe
-from fdrsvm.federated.screen import Faults, Rules
+from fdrsvm.federated.screen import Faults, Screen
 from fdrsvm.solvers.ridge_bound import RidgeCut
 
 _MOMENTUM_PER_RATE = 0.1  # beta / lr in the paper's runs, but for one data set
@@ -58,7 +58,7 @@ class TiltedBaseline(Baseline):
         check_trim(self.trim)
 
     def judge(
-        self, federation: Federation, state: BaselineState, replies: Replies, rules: Rules
+        self, federation: Federation, state: BaselineState, replies: Replies, screen: Screen
     ) -> Faults:
         """Nothing beyond the form: moments and tilted losses grow without a limit of use."""
         return {}
@@ -92,7 +92,7 @@ def observe_tilted(
     )
     is_known = bool(replies.present[federation.alphas > 0.0].all())
     objective = tilted.value + evidence.penalty * square if is_known else math.nan
-    return observe(federation, evidence, model, objective, risks, cut)
+    return evidence.observe(federation, model, objective, risks, cut)
 
 
 def log_mean(federation: Federation, replies: Replies, name: str) -> float | None:
