@@ -520,13 +520,13 @@ def test_honest_clients_pass_with_the_tightest_limits(method):
 def test_the_form_comes_first(changes, rule):
     broadcast = Broadcast("run", 3, "a", "{}", {})
     answer = Update("run", 3, "a", {"risks": np.ones(1)})
-    form = form_of({"risks": (1,)})
+    form = form_of((("risks", (1,)),))
     assert check_form(answer, broadcast, form) is None
     assert check_form(replace(answer, **changes), broadcast, form).rule == rule
 
 
 def test_cuts_whose_number_is_free_must_agree_in_it():
-    form = form_of({"constants": (None,), "slopes": (None, 2), "norm_weights": (None,)})
+    form = form_of((("constants", (None,)), ("slopes", (None, 2)), ("norm_weights", (None,))))
     values = {"constants": np.ones(2), "slopes": np.ones((2, 2)), "norm_weights": np.ones(2)}
     broadcast, answer = Broadcast("run", 3, "a", "{}", {}), Update("run", 3, "a", values)
     assert check_form(answer, broadcast, form) is None

@@ -353,16 +353,14 @@ def _mixed_proof(federation: Federation, cuts: Proof, shares: Array) -> Proof:
 
 def model_proof(model: CutModel, shares: Array) -> Proof:
     """That share of each cut, client by client, and what is left of 1 of the client's floor."""
-
-    def by_client(weights: Array) -> Array:
-        # Of no cuts at all NumPy makes counts, not sums.
-        return np.bincount(model.owners, weights, model.n_clients).astype(np.float64, copy=False)
-
-    left = np.maximum(1.0 - by_client(shares), 0.0)
+    owners, n_clients = model.owners, model.n_clients
+    left = np.maximum(1.0 - np.bincount(owners, shares, n_clients), 0.0)
+    constants = np.bincount(owners, shares * model.constants, n_clients)
+    norm_weights = np.bincount(owners, shares * model.norm_weights, n_clients)
     return Proof(
-        by_client(shares * model.constants),
+        constants.astype(np.float64, copy=False),  # of no cuts at all NumPy makes integers
         slope_by_client(model, shares),
-        by_client(shares * model.norm_weights) + left * model.floors,
+        norm_weights + left * model.floors,
     )
 
 

@@ -33,9 +33,11 @@ class InProcess:
     def __init__(self, problems: Iterable[ClientProblem], *, n_threads: int = 1) -> None:
         self.problems = tuple(problems)
         self.n_threads = check_count(n_threads, "n_threads")
-        self._profiles = [problem.profile for problem in self.problems]
-        ids = [profile.client_id for profile in self._profiles]
-        self._by_id = dict(zip(ids, self.problems, strict=True))
+        self._profiles: list[ClientProfile] = []
+        self._by_id: dict[str, ClientProblem] = {}
+        for problem in self.problems:
+            self._profiles.append(problem.profile)
+            self._by_id[problem.profile.client_id] = problem
         self.memories: dict[str, Memory] = {}
         self._busy: set[str] = set()
         self._pool: ThreadPoolExecutor | None = None

@@ -223,7 +223,7 @@ class _Run:
     progress: Progress
     proved: Certificate  # the last one that was whole: a lie at the very end undoes nothing
     history: tuple[RoundRecord, ...] = ()
-    left_out: frozenset[str] = frozenset()
+    left_out: dict[str, int] = field(default_factory=dict)  # and after which round
 
     def play(self) -> RoundRecord:
         """One round; whoever is left out by it does not count in its record."""
@@ -346,17 +346,17 @@ class _Run:
                     n_lost += 1
                 if max(n_broken, n_lost) >= self.leave_out_after:
                     left_out.add(name)
-        new = left_out - self.left_out
+        new = left_out - self.left_out.keys()
         if new:
             # A sum that lacks somebody is another sum: nothing said of the old one counts.
             names = self.federation.client_ids
             gone = [g for g, name in enumerate(names) if name in new or self.screen.of_sums]
-            self.go_on_without(frozenset(left_out), round_)
+            self.go_on_without({**dict.fromkeys(new, round_), **self.left_out}, round_)
             for client in gone:
                 self.state = self.algorithm.forget(self.federation, self.state, client)
         return bool(new)
 
-    def go_on_without(self, left_out: frozenset[str], round_: int) -> None:
+    def go_on_without(self, left_out: dict[str, int], round_: int) -> None:
         """The same run for those who remain; they must be as many as the quorum."""
         self.left_out, names = left_out, self.federation.client_ids
         if self.screen.of_sums:
@@ -411,7 +411,7 @@ class _Run:
             history=self.history,
             federation=federation,
             run_id=self.run_id,
-            left_out=_left_out_since(self.history),
+            left_out=self.left_out,
         )
 
     def _evaluate(self, point: Array) -> tuple[str, ...]:
@@ -453,15 +453,6 @@ def _sound(certificate: Certificate) -> Certificate:
             "are wrong, or float64 is not enough for its features; rescale them"
         )
     return certificate
-
-
-def _left_out_since(history: Sequence[RoundRecord]) -> dict[str, int]:
-    """Who is left out, and after which round."""
-    since: dict[str, int] = {}
-    for record in history:
-        for name in record.left_out:
-            since.setdefault(name, record.round)
-    return since
 
 
 Callback = Callable[[RoundRecord, Array], "bool | None"]
@@ -555,8 +546,17 @@ def run_rounds(
     if deadline is not None:
         check_positive(deadline, "deadline")
     method, run_id = describe(algorithm), run_id or (resume.run_id if resume else uuid.uuid4().hex)
-    quorum = _check_quorum(quorum, federation.n_clients, on_fault)
-    _check_limits(limits, federation)
+    n_clients, n_features = federation.n_clients, federation.n_features
+    if quorum is None:
+        quorum = n_clients if on_fault == "stop" else n_clients // 2 + 1
+    if isinstance(quorum, bool) or not isinstance(quorum, int) or not 1 <= quorum <= n_clients:
+        raise InvalidInputError(
+            "quorum", f"must be a whole number from 1 to {n_clients}", f"it is {quorum!r}"
+        )
+    if limits is not None and limits.features.size != n_features:
+        raise InvalidInputError(
+            "limits", f"must be for {n_features} features", f"they are for {limits.features.size}"
+        )
     if resume is not None:
         _check_resumed(resume, run_id, method, federation)
     state = algorithm.start(federation) if resume is None else resume.state
@@ -578,10 +578,13 @@ def run_rounds(
         proved=progress.certificate,
         history=resume.history if resume else (),
     )
-    if run.history and run.history[-1].left_out:
+    since: dict[str, int] = {}
+    for record in run.history:
+        since = {**dict.fromkeys(record.left_out, record.round), **since}
+    if since:
         if of_sums:
-            getattr(transport, "left_out", {}).update(_left_out_since(run.history))
-        run.go_on_without(frozenset(run.history[-1].left_out), len(run.history))
+            getattr(transport, "left_out", {}).update(since)
+        run.go_on_without(since, len(run.history))
     reason = run.stop_reason(max_rounds)
     while reason is None:
         record = run.play()
@@ -589,13 +592,14 @@ def run_rounds(
             fingerprint = federation.fingerprint
             checkpoint(Snapshot(run_id, method, fingerprint, record.round, run.state, run.history))
         reason = run.stop_reason(max_rounds)
-        wishes = [callback(record, run.progress.model) for callback in callbacks]
-        if reason is None and any(wishes):
-            reason = Stop.CALLBACK
+        for callback in callbacks:
+            if callback(record, run.progress.model) and reason is None:
+                reason = Stop.CALLBACK
     result = run.finish(reason)
-    if tol > 0.0 and result.gap > tol and reason is not Stop.CALLBACK:
+    gap = result.certificate.gap
+    if tol > 0.0 and gap > tol and reason is not Stop.CALLBACK:
         warnings.warn(
-            f"{algorithm.name}: certified relative gap {result.gap:.1e} after {result.n_rounds} "
+            f"{algorithm.name}: certified relative gap {gap:.1e} after {result.n_rounds} "
             f"rounds, above tol = {tol:g}; allow more rounds or a larger tol"
             f"{'; ' if advice else ''}{advice}",
             ConvergenceWarning,
@@ -610,25 +614,6 @@ def run_rounds(
             stacklevel=stacklevel + 1,
         )
     return result
-
-
-def _check_quorum(quorum: int | None, n_clients: int, on_fault: OnFault) -> int:
-    if quorum is None:
-        return n_clients if on_fault == "stop" else n_clients // 2 + 1
-    if isinstance(quorum, bool) or not isinstance(quorum, int) or not 1 <= quorum <= n_clients:
-        raise InvalidInputError(
-            "quorum", f"must be a whole number from 1 to {n_clients}", f"it is {quorum!r}"
-        )
-    return quorum
-
-
-def _check_limits(limits: Limits | None, federation: Federation) -> None:
-    if limits is not None and limits.features.size != federation.n_features:
-        raise InvalidInputError(
-            "limits",
-            f"must be for {federation.n_features} features",
-            f"they are for {limits.features.size}",
-        )
 
 
 def _check_resumed(resume: Snapshot, run_id: str, method: str, federation: Federation) -> None:

@@ -154,7 +154,7 @@ class Screen:
         ``asked`` are the indices of the clients the broadcasts went to. ``judge`` is the method's
         and knows its state; its rules are for answers whose form is right, so it sees no others.
         """
-        form = form_of(shapes)
+        form = form_of(tuple(shapes.items()))
         faults: Faults = {}
         updates: list[Update | None] = [None] * federation.n_clients
         # Whatever a client sends, its numbers may overflow in a rule: that is for the rule to see.
@@ -277,14 +277,9 @@ class Form(NamedTuple):
     compiled: kernels.Form
 
 
-def form_of(shapes: Mapping[str, Shape]) -> Form:
-    """What all answers of a round are held against."""
-    return _form_of(tuple(shapes.items()))
-
-
-@lru_cache(maxsize=64)
-def _form_of(items: tuple[tuple[str, Shape], ...]) -> Form:
-    """Most rounds have the form of the one before."""
+@lru_cache(maxsize=64)  # most rounds have the form of the one before
+def form_of(items: tuple[tuple[str, Shape], ...]) -> Form:
+    """What all answers of a round are held against, from the items of a mapping to shapes."""
     shapes = dict(items)
     triples = [
         (name, f"{prefix}slopes", f"{prefix}norm_weights")
@@ -337,4 +332,6 @@ def faults_of(findings: list[kernels.Finding]) -> Faults:
 
 def in_words(faults: Faults, names: Sequence[str]) -> tuple[str, ...]:
     """One sentence per client, with its name."""
+    if not faults:
+        return ()
     return tuple([f"{names[g]}: {faults[g]}" for g in sorted(faults)])

@@ -31,21 +31,20 @@ from fdrsvm.core.arrays import Array
 from fdrsvm.core.products import length
 from fdrsvm.federated.federation import Federation, Replies
 from fdrsvm.federated.messages import Shape, Values
-from fdrsvm.federated.methods.baseline import mean_vector, ridge_answer
+from fdrsvm.federated.methods.baseline import Baseline, mean_vector, ridge_answer
 from fdrsvm.federated.methods.batches import (
     Batches,
     client_generator,
     samples_of,
     step_batches,
 )
-from fdrsvm.federated.methods.feddro import FedDROState
-from fdrsvm.federated.methods.method import one_cut
-from fdrsvm.federated.methods.tilted import (
+from fdrsvm.federated.methods.feddro import (
     LOG_OF_NOTHING,
-    TiltedBaseline,
+    FedDRO,
+    FedDROState,
     log_mean,
-    observe_tilted,
 )
+from fdrsvm.federated.methods.method import one_cut
 from fdrsvm.federated.problem import ClientProblem
 from fdrsvm.native import steps
 
@@ -61,7 +60,7 @@ class PublishedState(FedDROState):
 
 
 @dataclass(frozen=True)
-class FedDROPublished(TiltedBaseline):
+class FedDROPublished(FedDRO):
     """FedDRO as the FDR-SVM authors ran it; ``max_rounds = (n_steps + 1) T`` is their T rounds.
 
     Parameters
@@ -79,10 +78,12 @@ class FedDROPublished(TiltedBaseline):
         evidence = replace(state.evidence, penalty=_NO_PENALTY)
         return PublishedState(state.w, state.t, state.step, evidence, LOG_OF_NOTHING, 0)
 
-    def ask(self, federation: Federation, state: PublishedState, client: int) -> Values:
+    def ask(  # type: ignore[override]  # of its own states
+        self, federation: Federation, state: PublishedState, client: int
+    ) -> Values:
         """The model of this round, its number, the exchange, and log z."""
         return {
-            **super().ask(federation, state, client),
+            **Baseline.ask(self, federation, state, client),
             "exchange": np.array(float(state.exchange)),
             "log_moment": np.array(state.log_moment),
         }
@@ -139,7 +140,7 @@ class FedDROPublished(TiltedBaseline):
             return {"vector": (federation.width,)}
         return {"log_moment": (), **(one_cut(federation) if j == 0 else {})}
 
-    def advance(
+    def advance(  # type: ignore[override]  # of its own states
         self, federation: Federation, state: PublishedState, replies: Replies
     ) -> PublishedState:
         """The estimate z moves with every m, the model after the last step of a round."""
@@ -152,13 +153,7 @@ class FedDROPublished(TiltedBaseline):
             mixed = steps.log_mix(state.log_moment, newest, self.beta)
             state = replace(state, log_moment=max(mixed, LOG_OF_NOTHING))
         if state.exchange == 0:
-            evidence = observe_tilted(
-                federation,
-                state.evidence,
-                state.w,
-                replies,
-                temperature=self.temperature,
-                penalties=np.zeros(federation.n_clients),
-            )
+            no_penalties = np.zeros(federation.n_clients)
+            evidence = self.observe_tilted(federation, state, replies, no_penalties)
             state = replace(state, evidence=evidence)
         return replace(state, exchange=state.exchange + 1)
