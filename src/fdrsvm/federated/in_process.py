@@ -44,7 +44,7 @@ class InProcess:
 
     def join(self) -> Sequence[ClientProfile]:
         """All clients."""
-        return self._profiles
+        return list(self._profiles)
 
     def exchange(
         self, broadcasts: Sequence[Broadcast], deadline: float | None
@@ -55,9 +55,10 @@ class InProcess:
         end = time.monotonic() + deadline if deadline is not None else float("inf")
         answers: list[Update | Failure] = []
         for broadcast in broadcasts:
-            late = Failure(broadcast.client_id, _LATE, is_missing=True)
-            reply = self._answer(broadcast) if time.monotonic() < end else late
-            answers.append(late if time.monotonic() > end else reply)
+            reply = self._answer(broadcast) if time.monotonic() < end else None
+            if reply is None or time.monotonic() > end:
+                reply = Failure(broadcast.client_id, _LATE, is_missing=True)
+            answers.append(reply)
         return answers
 
     def _in_threads(

@@ -32,7 +32,7 @@ from fdrsvm.federated.federation import Federation, Replies, check_radii
 from fdrsvm.federated.limits import Limits
 from fdrsvm.federated.messages import Broadcast, ClientProfile, Shape, Update, Values, encoded_size
 from fdrsvm.federated.messages import Failure as Failure
-from fdrsvm.federated.methods.method import Algorithm, Progress, describe
+from fdrsvm.federated.methods.method import Algorithm, describe
 from fdrsvm.federated.screen import (
     CONTRADICTION,
     MISSING,
@@ -46,7 +46,7 @@ from fdrsvm.federated.screen import (
 OnFault = Literal["stop", "drop"]
 
 # A better bound from all cuts costs a linear program, so it is sought in few rounds: in this one,
-# and whenever there have been a quarter more rounds than the last time.
+# and whenever there have been a quarter more rounds than the last time: 8, 10, 13, 17, ...
 _FIRST_SETTLING, _SETTLING_GROWTH = 8, 1.25
 
 
@@ -204,26 +204,87 @@ class _Exchange(NamedTuple):
     seconds: float  # until all answers were there
 
 
-@dataclass
 class _Run:
     """A run: its settings, who still takes part in it, and how far it has come."""
 
-    transport: Transport
-    algorithm: Algorithm[Any]
-    federation: Federation
-    screen: Screen
-    method: str  # the algorithm in words
-    run_id: str
-    quorum: int
-    deadline: float | None
-    on_fault: OnFault
-    leave_out_after: int | None
-    tol: float
-    state: Any
-    progress: Progress
-    proved: Certificate  # the last one that was whole: a lie at the very end undoes nothing
-    history: tuple[RoundRecord, ...] = ()
-    left_out: dict[str, int] = field(default_factory=dict)  # and after which round
+    def __init__(
+        self,
+        transport: Transport,
+        algorithm: Algorithm[Any],
+        *,
+        tol: float,
+        client_weights: Any,
+        quorum: int | None,
+        deadline: float | None,
+        on_fault: OnFault,
+        leave_out_after: int | None,
+        resume: Snapshot | None,
+        run_id: str | None,
+        limits: Limits | None,
+    ) -> None:
+        federation = Federation.checked(transport.join(), client_weights)
+        n_clients, of_sums = federation.n_clients, bool(getattr(transport, "gives_sums", False))
+        lipschitz = 1.0 if limits is None else float(limits.loss.lipschitz)
+        check_radii(federation.profiles, lipschitz, of_sums=of_sums)
+        check_choice(on_fault, "on_fault", ("stop", "drop"))
+        if leave_out_after is not None:
+            check_count(leave_out_after, "leave_out_after")
+        if deadline is not None:
+            check_positive(deadline, "deadline")
+        if quorum is None:
+            quorum = n_clients if on_fault == "stop" else n_clients // 2 + 1
+        if isinstance(quorum, bool) or not isinstance(quorum, int) or not 1 <= quorum <= n_clients:
+            raise InvalidInputError(
+                "quorum", f"must be a whole number from 1 to {n_clients}", f"it is {quorum!r}"
+            )
+        if limits is not None and limits.features.size != federation.n_features:
+            rule = f"must be for {federation.n_features} features"
+            raise InvalidInputError("limits", rule, f"they are for {limits.features.size}")
+        self.transport, self.algorithm, self.federation = transport, algorithm, federation
+        self.screen = Screen(limits, of_sums)
+        self.tol, self.quorum, self.deadline = check_non_negative(tol, "tol"), quorum, deadline
+        self.on_fault, self.leave_out_after = on_fault, leave_out_after
+        self.method = describe(algorithm)
+        self.everybody = federation  # whoever is left out later
+        self.run_id = run_id or (resume.run_id if resume else uuid.uuid4().hex)
+        self.history: tuple[RoundRecord, ...] = ()
+        self.left_out: dict[str, int] = {}  # and after which round
+        self.settling_round = _FIRST_SETTLING
+        self.state = algorithm.start(federation) if resume is None else self._go_on_from(resume)
+        self.progress = algorithm.progress(self.state)
+        # The last certificate that was whole: a lie at the very end undoes nothing.
+        self.proved = self.progress.certificate
+
+    def _go_on_from(self, resume: Snapshot) -> Any:
+        """A state means something only to the same method, for the same clients."""
+        if resume.run_id != self.run_id:
+            rule = f"must be that of the run resumed, {resume.run_id!r}"
+            raise InvalidInputError("run_id", rule, f"it is {self.run_id!r}")
+        if resume.algorithm != self.method:
+            raise InvalidInputError(
+                "resume", f"the run must be of {self.method}", f"it is of {resume.algorithm}"
+            )
+        if resume.federation != self.federation.fingerprint:
+            raise InvalidInputError(
+                "resume",
+                "the run must have the same clients, with the same profiles and weights",
+                "it has others",
+            )
+        self.history = resume.history
+        left_out: dict[str, int] = {}
+        for record in resume.history:
+            for name in record.left_out:
+                left_out.setdefault(name, record.round)
+        if left_out:
+            if self.screen.of_sums:
+                getattr(self.transport, "left_out", {}).update(left_out)
+            self._go_on_without(left_out, len(self.history))
+        return resume.state
+
+    def snapshot(self) -> Snapshot:
+        """All that is needed to go on after the newest round."""
+        fingerprint, n_rounds = self.everybody.fingerprint, len(self.history)
+        return Snapshot(self.run_id, self.method, fingerprint, n_rounds, self.state, self.history)
 
     def play(self) -> RoundRecord:
         """One round; whoever is left out by it does not count in its record."""
@@ -275,7 +336,9 @@ class _Run:
             if fault.rule == CONTRADICTION:  # its earlier answers do not count any more either
                 state = algorithm.forget(federation, state, g)
         state = algorithm.advance(federation, state, exchange.replies)
-        if self.tol > 0.0 and _is_settling_round(round_):
+        while self.settling_round < round_:
+            self.settling_round = int(np.ceil(_SETTLING_GROWTH * self.settling_round))
+        if self.tol > 0.0 and self.settling_round == round_:
             state = algorithm.settle(federation, state)
         # Single answers may pass and what they prove together still be false: so the certificate is
         # judged too, if this round changed it.
@@ -351,12 +414,12 @@ class _Run:
             # A sum that lacks somebody is another sum: nothing said of the old one counts.
             names = self.federation.client_ids
             gone = [g for g, name in enumerate(names) if name in new or self.screen.of_sums]
-            self.go_on_without({**dict.fromkeys(new, round_), **self.left_out}, round_)
+            self._go_on_without({**self.left_out, **dict.fromkeys(sorted(new), round_)}, round_)
             for client in gone:
                 self.state = self.algorithm.forget(self.federation, self.state, client)
         return bool(new)
 
-    def go_on_without(self, left_out: dict[str, int], round_: int) -> None:
+    def _go_on_without(self, left_out: dict[str, int], round_: int) -> None:
         """The same run for those who remain; they must be as many as the quorum."""
         self.left_out, names = left_out, self.federation.client_ids
         if self.screen.of_sums:
@@ -434,14 +497,6 @@ class _Run:
         if not unsound:
             self.state = evaluated
         return in_words({**rejected, **unsound}, federation.client_ids)
-
-
-def _is_settling_round(round_: int) -> bool:
-    """Whether ``round_`` is one of 8, 10, 13, 17, ...: each a quarter later than the one before."""
-    settling = _FIRST_SETTLING
-    while settling < round_:
-        settling = int(np.ceil(_SETTLING_GROWTH * settling))
-    return settling == round_
 
 
 def _sound(certificate: Certificate) -> Certificate:
@@ -534,63 +589,25 @@ def run_rounds(
     LeftOutWarning
         If the run went on without a client, with its name and since when.
     """
-    federation = Federation.checked(transport.join(), client_weights)
-    of_sums = bool(getattr(transport, "gives_sums", False))
-    lipschitz = 1.0 if limits is None else float(limits.loss.lipschitz)
-    check_radii(federation.profiles, lipschitz, of_sums=of_sums)
-    check_choice(on_fault, "on_fault", ("stop", "drop"))
-    if leave_out_after is not None:
-        check_count(leave_out_after, "leave_out_after")
-    check_count(max_rounds, "max_rounds")
-    check_non_negative(tol, "tol")
-    if deadline is not None:
-        check_positive(deadline, "deadline")
-    method, run_id = describe(algorithm), run_id or (resume.run_id if resume else uuid.uuid4().hex)
-    n_clients, n_features = federation.n_clients, federation.n_features
-    if quorum is None:
-        quorum = n_clients if on_fault == "stop" else n_clients // 2 + 1
-    if isinstance(quorum, bool) or not isinstance(quorum, int) or not 1 <= quorum <= n_clients:
-        raise InvalidInputError(
-            "quorum", f"must be a whole number from 1 to {n_clients}", f"it is {quorum!r}"
-        )
-    if limits is not None and limits.features.size != n_features:
-        raise InvalidInputError(
-            "limits", f"must be for {n_features} features", f"they are for {limits.features.size}"
-        )
-    if resume is not None:
-        _check_resumed(resume, run_id, method, federation)
-    state = algorithm.start(federation) if resume is None else resume.state
-    progress = algorithm.progress(state)
     run = _Run(
-        transport=transport,
-        algorithm=algorithm,
-        federation=federation,
-        screen=Screen(limits, of_sums),
-        method=method,
-        run_id=run_id,
+        transport,
+        algorithm,
+        tol=tol,
+        client_weights=client_weights,
         quorum=quorum,
         deadline=deadline,
         on_fault=on_fault,
         leave_out_after=leave_out_after,
-        tol=tol,
-        state=state,
-        progress=progress,
-        proved=progress.certificate,
-        history=resume.history if resume else (),
+        resume=resume,
+        run_id=run_id,
+        limits=limits,
     )
-    since: dict[str, int] = {}
-    for record in run.history:
-        since = {**dict.fromkeys(record.left_out, record.round), **since}
-    if since:
-        if of_sums:
-            getattr(transport, "left_out", {}).update(since)
-        run.go_on_without(since, len(run.history))
+    check_count(max_rounds, "max_rounds")
     reason = run.stop_reason(max_rounds)
     while reason is None:
         record = run.play()
         if checkpoint is not None:
-            fingerprint = federation.fingerprint
-            checkpoint(Snapshot(run_id, method, fingerprint, record.round, run.state, run.history))
+            checkpoint(run.snapshot())
         reason = run.stop_reason(max_rounds)
         for callback in callbacks:
             if callback(record, run.progress.model) and reason is None:
@@ -614,21 +631,3 @@ def run_rounds(
             stacklevel=stacklevel + 1,
         )
     return result
-
-
-def _check_resumed(resume: Snapshot, run_id: str, method: str, federation: Federation) -> None:
-    """A state means something only to the same method, for the same clients."""
-    if resume.run_id != run_id:
-        raise InvalidInputError(
-            "run_id", f"must be that of the run resumed, {resume.run_id!r}", f"it is {run_id!r}"
-        )
-    if resume.algorithm != method:
-        raise InvalidInputError(
-            "resume", f"the run must be of {method}", f"it is of {resume.algorithm}"
-        )
-    if resume.federation != federation.fingerprint:
-        raise InvalidInputError(
-            "resume",
-            "the run must have the same clients, with the same profiles and weights",
-            "it has others",
-        )
