@@ -35,7 +35,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fdrsvm.errors import ConvergenceWarning, FDRSVMError
-from fdrsvm.federated.certificate import Standing
+from fdrsvm.federated.certificate import Certificate
 from fdrsvm.federated.checkpoint import CheckpointFolder
 from fdrsvm.federated.in_process import InProcess
 from fdrsvm.federated.methods import ADMM, Bundle, OneVsRest, OneVsRestProblem, Subgradient
@@ -130,8 +130,8 @@ def digest(result: Result, transport: InProcess) -> str:
 def _parts(result: Result, transport: InProcess) -> Iterator[tuple[str, npt.NDArray[Any]]]:
     yield "newest", result.newest
     yield "gap", np.asarray(result.gap)
-    for standing in (result.standing, *getattr(result.standing, "models", ())):
-        parts = {entry.name: getattr(standing, entry.name) for entry in fields(Standing)}
+    for standing in (result.certificate, *getattr(result.certificate, "models", ())):
+        parts = {entry.name: getattr(standing, entry.name) for entry in fields(Certificate)}
         for name in ("proof", "proof_everywhere"):
             yield from state_to_arrays(parts.pop(name), name).items()
         for name, value in parts.items():

@@ -20,7 +20,7 @@ from fdrsvm.federated.in_process import InProcess
 from fdrsvm.federated.limits import Limits
 from fdrsvm.federated.messages import Broadcast, ClientProfile, Update, Values
 from fdrsvm.federated.methods import from_description
-from fdrsvm.federated.methods.evaluation import Evaluation
+from fdrsvm.federated.methods.method import Evaluation
 from fdrsvm.federated.problem import ClientProblem, stack_cuts
 from fdrsvm.federated.rounds import Failure
 from fdrsvm.risk.worst_case import Cut

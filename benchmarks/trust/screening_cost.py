@@ -97,7 +97,8 @@ class _Watched:
         answers = self.inner.exchange(broadcasts, deadline)
         start = time.process_time()
         if "points" in broadcasts[0].values and "evaluation" not in broadcasts[0].algorithm:
-            form = form_of(self.method.expects(self.federation, broadcasts[0].values))
+            shapes = self.method.expects(self.federation, broadcasts[0].values)
+            form = form_of(tuple(shapes.items()))
             for answer, broadcast in zip(answers, broadcasts, strict=True):
                 if isinstance(answer, Update):
                     check_form(answer, broadcast, form)

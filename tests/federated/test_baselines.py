@@ -302,8 +302,10 @@ def test_means_are_over_the_clients_that_answered(method):
     for _ in range(3 * exchanges(method)):
         state = one_round(method, federation, problems, state, memories, absent=(0,))
         other = one_round(method, few, problems[1:], other, theirs)
-    np.testing.assert_allclose(method.model(state), method.model(other), rtol=1e-12, atol=1e-14)
-    standing = method.standing(method.settle(federation, state))
+    np.testing.assert_allclose(
+        method.progress(state).model, method.progress(other).model, rtol=1e-12, atol=1e-14
+    )
+    standing = method.progress(method.settle(federation, state)).certificate
     assert standing.objective == np.inf  # nobody knows the first client's part
     assert 0.0 <= standing.lower_bound <= optimum(clients, alphas, **ridge(method)) + 1e-8
 
@@ -316,10 +318,10 @@ def test_a_round_without_anyone_of_weight_leaves_the_model(method):
     state, memories = method.start(federation), {}
     for _ in range(exchanges(method)):
         state = one_round(method, federation, problems, state, memories)
-    before = method.model(state)
+    before = method.progress(state).model
     for _ in range(exchanges(method)):
         state = one_round(method, federation, problems, state, memories, absent=(0,))
-    assert np.array_equal(method.model(state), before)
+    assert np.array_equal(method.progress(state).model, before)
     assert np.isfinite(before).all()
 
 
@@ -332,7 +334,7 @@ def test_a_client_that_missed_a_step_goes_on_from_the_model_of_the_round():
     for k in range(2 * exchanges(method)):
         absent = (0,) if k == 2 else ()
         state = one_round(method, federation, problems, state, memories, absent)
-    assert np.isfinite(method.model(state)).all()
+    assert np.isfinite(method.progress(state).model).all()
 
 
 # --- seeds ---

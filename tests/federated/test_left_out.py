@@ -63,7 +63,8 @@ def assert_certified_for_the_others(clients, result):
     assert np.isnan(result.risks[1])
     since = tuple(record for record in result.history if record.left_out)
     risks = np.where(OTHERS > 0.0, result.risks, 0.0)
-    assert_certified(clients, OTHERS, replace(result, history=since, risks=risks))
+    of_others = replace(result.certificate, risks=risks)
+    assert_certified(clients, OTHERS, replace(result, history=since, certificate=of_others))
     assert result.objective < np.inf
 
 

@@ -18,7 +18,7 @@ from fdrsvm.core.vectors import NORM_CODES
 from fdrsvm.federated import ADMM, Bundle, InProcess, make_client, run_rounds
 from fdrsvm.federated.limits import Limits
 from fdrsvm.federated.methods import Subgradient
-from fdrsvm.federated.screen import Rules
+from fdrsvm.federated.screen import Screen
 from fdrsvm.native import screening as kernels
 from tests.federated.cases import NORMS, Recorded, blobs, problems, train
 
@@ -43,7 +43,7 @@ def span_by_kernel(cut, model, limits, norm, *, floor=None, flips=0.0):
     constant, slope, norm_weight = cut
     radii = radii_of(norm_weight if floor is None else floor, flips, limits, norm)
     cuts = kernels.Cuts(np.array([0]), np.array([constant]), slope[None], np.array([norm_weight]))
-    return kernels.span(Rules(limits).bounds, radii, kernels.Points(model[None]), cuts)
+    return kernels.span(Screen(limits).bounds, radii, kernels.Points(model[None]), cuts)
 
 
 def rule_broken_by_cut(constant, slope, limits):
@@ -55,7 +55,7 @@ def rule_broken_by_cut(constant, slope, limits):
         "norm_weights": np.zeros(1),
     }
     found = kernels.judge_answers(
-        Rules(limits).bounds,
+        Screen(limits).bounds,
         radii_of(0.1, 0.0, limits),
         kernels.Points(np.empty((0, slope.size))),
         kernels.Answers({0: values}),

@@ -8,11 +8,11 @@ from scipy import sparse
 
 from fdrsvm import InvalidInputError, RiskOracle, worst_case_distribution, worst_case_risk
 from fdrsvm.core.losses import LOSSES, Logistic
+from fdrsvm.federated.client import coarsened
 from fdrsvm.federated.federation import Federation
 from fdrsvm.federated.limits import Limits
 from fdrsvm.federated.problem import evaluate, make_client
-from fdrsvm.federated.resolution import coarsened
-from fdrsvm.federated.screen import Rules, answers_of, judge_answers
+from fdrsvm.federated.screen import Answers, Screen
 from tests.federated.cases import NORMS
 
 
@@ -120,7 +120,7 @@ def judged(problem, limits, points):
     """What the rules find wrong with one honest client's answer."""
     federation = Federation.checked([problem.profile], "equal")
     values = coarsened(evaluate(problem, points), problem.resolution)
-    return judge_answers(federation, Rules(limits), points, answers_of({0: values}))
+    return Screen(limits).judge_answers(federation, points, Answers({0: values}))
 
 
 @pytest.mark.parametrize("resolution", [0.0, 0.1, 0.2, 0.4, 0.5])

@@ -295,7 +295,9 @@ def two_models(rng):
 
 def test_a_client_with_another_number_of_problems_is_named(problems):
     fewer = [*problems[:2], OneVsRestProblem(problems[2].problems[:2])]
-    with pytest.raises(ClientError, match=r"'plant 2'.*there must be 3, one a model; there are 2"):
+    with pytest.raises(
+        ClientError, match=r"'plant 2'.*there must be 3, one per model; there are 2"
+    ):
         train(fewer, Bundle(), 1e-3)
 
 

@@ -56,8 +56,7 @@ def lock_step(algorithm, n_rounds):
         kept = copied(state_to_arrays(moved))
         settled = algorithm.settle(federation, moved)
         after = copied(state_to_arrays(settled))
-        for look in ("standing", "model", "residuals", "is_settled", "pending"):
-            getattr(algorithm, look)(settled)
+        algorithm.progress(settled)
         yield "a state, when settling", kept, state_to_arrays(moved)
         yield "a state, when looked at", after, state_to_arrays(settled)
         state = settled

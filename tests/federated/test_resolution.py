@@ -11,6 +11,7 @@ from fdrsvm import FDRSVC
 from fdrsvm.deploy.settings import RunSettings
 from fdrsvm.errors import ClientError, ConvergenceWarning, InvalidInputError
 from fdrsvm.federated import ADMM, Bundle, InProcess, Subgradient, make_client, run_rounds
+from fdrsvm.federated.client import coarsened, rounded_up
 from fdrsvm.federated.limits import Limits
 from fdrsvm.federated.methods import (
     FedAvg,
@@ -21,7 +22,6 @@ from fdrsvm.federated.methods import (
     PrivateSubgradient,
 )
 from fdrsvm.federated.problem import evaluate
-from fdrsvm.federated.resolution import coarsened, rounded_up
 from fdrsvm.federated.secure.secure_sums import SecureSum
 from fdrsvm.solvers.cut_model import CutModel
 from fdrsvm.solvers.master import minimise_model

@@ -13,7 +13,7 @@ from fdrsvm.federated.messages import Broadcast, Update
 from fdrsvm.federated.methods import ADMM, ADMMSC, Bundle, FedAvg, FedSGD, OneVsRest, Subgradient
 from fdrsvm.federated.methods.one_vs_rest import OneVsRestProblem
 from fdrsvm.federated.rounds import run_rounds
-from fdrsvm.federated.screen import Fault, Rules, check_form, form_of
+from fdrsvm.federated.screen import Fault, Screen, check_form, form_of
 from tests.federated.cases import (
     NORMS,
     Tampered,
@@ -292,8 +292,8 @@ def test_a_loss_of_ones_own_may_have_negative_constants():
         def slope(self, margins):
             return np.where(margins < -1.0, -1.0, 0.0)
 
-    assert Rules(Limits.checked(1.0, 2, loss=Late())).bounds.lowest_constant == -np.inf
-    assert Rules(Limits.checked(1.0, 2, loss="logistic")).bounds.lowest_constant == 0.0
+    assert Screen(Limits.checked(1.0, 2, loss=Late())).bounds.lowest_constant == -np.inf
+    assert Screen(Limits.checked(1.0, 2, loss="logistic")).bounds.lowest_constant == 0.0
 
 
 # --- the loop ---
@@ -520,13 +520,13 @@ def test_honest_clients_pass_with_the_tightest_limits(method):
 def test_the_form_comes_first(changes, rule):
     broadcast = Broadcast("run", 3, "a", "{}", {})
     answer = Update("run", 3, "a", {"risks": np.ones(1)})
-    form = form_of({"risks": (1,)})
+    form = form_of((("risks", (1,)),))
     assert check_form(answer, broadcast, form) is None
     assert check_form(replace(answer, **changes), broadcast, form).rule == rule
 
 
 def test_cuts_whose_number_is_free_must_agree_in_it():
-    form = form_of({"constants": (None,), "slopes": (None, 2), "norm_weights": (None,)})
+    form = form_of((("constants", (None,)), ("slopes", (None, 2)), ("norm_weights", (None,))))
     values = {"constants": np.ones(2), "slopes": np.ones((2, 2)), "norm_weights": np.ones(2)}
     broadcast, answer = Broadcast("run", 3, "a", "{}", {}), Update("run", 3, "a", values)
     assert check_form(answer, broadcast, form) is None

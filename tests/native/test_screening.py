@@ -9,10 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fdrsvm.federated.limits import Limits
-from fdrsvm.federated.screen import Rules
+from fdrsvm.federated.screen import Screen
 from fdrsvm.native import screening
 
-RULES = Rules(Limits.checked(1.0, 1))
+RULES = Screen(Limits.checked(1.0, 1))
 W = np.array([0.5])
 # One row x = 0.4 with label +1, a radius of 0.1 and labels that are trusted: the hinge at w is 0.8,
 # the risk 0.05 more, and the cut touches it.
@@ -47,7 +47,7 @@ def assert_found(found, rule, value, limit, client=0):
 
 def test_the_honest_answer_passes():
     assert judged() == []
-    assert judged(rules=Rules()) == []
+    assert judged(rules=Screen()) == []
 
 
 @pytest.mark.parametrize(
@@ -187,7 +187,7 @@ def test_a_risk_must_follow_from_the_solve():
     assert finding.rule == screening.Rule.OVER
     assert finding.limit == pytest.approx(limit, rel=1e-7)
     without = screening.judge_solves(
-        Rules().bounds,
+        Screen().bounds,
         radii_of(),
         *solved_problem(risks=np.array([9.0])),
         np.array([[0.2]]),
@@ -275,7 +275,7 @@ def test_answers_that_cannot_be_read_are_refused(values, error):
 
 
 def test_what_does_not_fit_together_is_refused():
-    logistic = Rules(Limits.checked(1.0, 1, loss="logistic"))
+    logistic = Screen(Limits.checked(1.0, 1, loss="logistic"))
     answers = screening.Answers({0: HONEST})
     two = screening.Answers({0: {**HONEST, "slopes": np.ones((1, 2))}})
     absent = screening.Answers({1: HONEST})
@@ -287,7 +287,7 @@ def test_what_does_not_fit_together_is_refused():
         (RULES.bounds, radii, one_point, absent),
         (RULES.bounds, radii, logistic.points(W[None]), answers),
         (logistic.bounds, radii, one_point, answers),
-        (Rules(Limits.checked(1.0, 2)).bounds, radii, one_point, answers),
+        (Screen(Limits.checked(1.0, 2)).bounds, radii, one_point, answers),
     ):
         with pytest.raises(ValueError, match="must"):
             screening.judge_answers(*arguments, touching=True)

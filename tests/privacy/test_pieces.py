@@ -5,9 +5,9 @@ import pytest
 
 from fdrsvm.core.vectors import dual_norm
 from fdrsvm.federated import ADMM, InProcess, Subgradient, make_client, run_rounds
+from fdrsvm.federated.client import rounded_up
 from fdrsvm.federated.methods import FedAvg
 from fdrsvm.federated.problem import evaluate
-from fdrsvm.federated.resolution import rounded_up
 from fdrsvm.privacy import Recorded, audit_leak, audit_sums, read_recording
 from fdrsvm.privacy.observations import Risks, observe
 from fdrsvm.privacy.pieces import pieces_of

@@ -105,7 +105,7 @@ def train_all(plants: Sequence[tuple[Array, Array]]) -> dict[str, Result]:
     fedavg = run_rounds(usual, FedAvg(learning_rate=FEDAVG_RATE), max_rounds=FEDAVG_ROUNDS, tol=0.0)
     return {
         "plain SVM": run_rounds(plain, Bundle(), tol=TOL),
-        FEDAVG: replace(fedavg, model=fedavg.newest),
+        FEDAVG: replace(fedavg, certificate=replace(fedavg.certificate, model=fedavg.newest)),
         ROBUST: run_rounds(robust, Bundle(), tol=TOL),
     }
 

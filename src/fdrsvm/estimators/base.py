@@ -17,7 +17,7 @@ from fdrsvm.core.plain_json import from_plain, to_plain
 from fdrsvm.data.training_data import TrainingData, check_columns
 from fdrsvm.errors import CorruptDataError, NumericalError
 from fdrsvm.estimators.degenerate import Setting, client_evidence, judge, pooled
-from fdrsvm.federated.certificate import Standing
+from fdrsvm.federated.certificate import Certificate
 from fdrsvm.federated.rounds import Result, RoundRecord
 from fdrsvm.model.export import to_json, to_onnx, to_structured_text, write_onnx
 from fdrsvm.model.linear_model import Label, LinearModel
@@ -228,6 +228,6 @@ def per_class(values: Sequence[float]) -> float | Array:
     return float(values[0]) if len(values) == 1 else np.array(values, dtype=np.float64)
 
 
-def certified(standing: Standing) -> Certified:
+def certified(standing: Certificate) -> Certified:
     """The proof that goes with a standing's model."""
     return Certified(standing.objective, standing.lower_bound, standing.gap, standing.radius)

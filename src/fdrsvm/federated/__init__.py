@@ -1,8 +1,8 @@
-"""Training across clients that keep their data: messages, one loop, and one file a method."""
+"""Training across clients that keep their data: messages, one loop, and one file per method."""
 
 from fdrsvm.errors import ClientError, QuorumError
 from fdrsvm.federated.checkpoint import CheckpointFolder
-from fdrsvm.federated.in_process import InProcess
+from fdrsvm.federated.client import InProcess
 from fdrsvm.federated.limits import Limits
 from fdrsvm.federated.methods import (
     ADMM,

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict
 from functools import cached_property
 from typing import Any
 
@@ -23,25 +22,67 @@ from fdrsvm.native import screening
 _LARGEST_RADIUS = 1e9
 
 
-@dataclass(frozen=True)
 class Federation:
-    """The clients, always in the same order, and their weights alpha_g."""
+    """The clients, always in the same order, and their weights alpha_g. Nobody changes it.
 
-    profiles: tuple[ClientProfile, ...]
-    alphas: Array
+    Attributes
+    ----------
+    profiles : tuple of ClientProfile
+        What the clients said of themselves.
+    alphas : ndarray of shape (n_clients,)
+        Their weights, with sum 1.
+    client_ids : tuple of str
+        In the order of all arrays over clients.
+    n_clients, n_features : int
+        G and P in the paper; the first P entries of a model are in its norm.
+    width : int
+        Length of a model: features, and one for an intercept.
+    norm : {"l1", "l2", "linf"}
+        The transport norm on features.
+    floors : ndarray of shape (n_clients,)
+        f_g(w) >= floors[g] ||w||_* for every w.
+    floor : float
+        F(w) >= floor ||w||_* for every w.
+    radii : Radii
+        What the rules know of each client's radius: its floor, and the mass it can flip.
+    """
+
+    def __init__(self, profiles: Sequence[ClientProfile], alphas: Array) -> None:
+        first, ids, floors, flips = profiles[0], [], [], []
+        for profile in profiles:
+            ids.append(profile.client_id)
+            floors.append(profile.floor)
+            flips.append(profile.flips)
+        self.profiles, self.alphas = tuple(profiles), alphas
+        self.client_ids, self.n_clients = tuple(ids), len(ids)
+        self.n_features = first.n_features
+        self.width = first.n_features + int(first.fit_intercept)
+        self.norm: Norm = first.norm  # type: ignore[assignment]
+        self.floors = np.array(floors)
+        self.floor = dot(alphas, self.floors)
+        self.radii = screening.Radii(
+            floors=self.floors,
+            flips=np.array(flips),
+            n_features=self.n_features,
+            norm=NORM_CODES[self.norm],
+        )
+        self._counted = alphas > 0.0
+        self._all_count = bool(self._counted.all())
 
     @classmethod
     def checked(cls, profiles: Sequence[ClientProfile], client_weights: Any) -> Federation:
         """From what the clients said of themselves; they must agree on the model's shape."""
         if not profiles:
             raise InvalidInputError("clients", "at least one must take part", "there is none")
-        for client_id, n_times in Counter(profile.client_id for profile in profiles).items():
-            if n_times > 1:
+        first, seen = profiles[0], set()
+        for profile in profiles:
+            if profile.client_id in seen:
                 raise InvalidInputError(
-                    "clients", "each must have an id of its own", f"{client_id!r} is there twice"
+                    "clients",
+                    "each must have an id of its own",
+                    f"{profile.client_id!r} is there twice",
                 )
-        first = profiles[0]
-        for profile in profiles[1:]:
+            seen.add(profile.client_id)
             for rule in ("n_features", "fit_intercept", "norm"):
                 if getattr(profile, rule) != getattr(first, rule):
                     raise InvalidInputError(
@@ -50,52 +91,7 @@ class Federation:
                         f"it has {getattr(profile, rule)!r} and {first.client_id!r} has "
                         f"{getattr(first, rule)!r}",
                     )
-        return cls(tuple(profiles), check_client_weights(client_weights, profiles))
-
-    @cached_property
-    def client_ids(self) -> tuple[str, ...]:
-        """In the order of all arrays over clients."""
-        return tuple(profile.client_id for profile in self.profiles)
-
-    @cached_property
-    def n_clients(self) -> int:
-        """G in the paper."""
-        return len(self.profiles)
-
-    @cached_property
-    def n_features(self) -> int:
-        """P in the paper; these entries of a model are in its norm."""
-        return self.profiles[0].n_features
-
-    @cached_property
-    def width(self) -> int:
-        """Length of a model: features, and one for an intercept."""
-        return self.n_features + int(self.profiles[0].fit_intercept)
-
-    @cached_property
-    def norm(self) -> Norm:
-        """The transport norm on features."""
-        return self.profiles[0].norm  # type: ignore[return-value]
-
-    @cached_property
-    def floors(self) -> Array:
-        """f_g(w) >= floors[g] ||w||_* for every w."""
-        return np.array([profile.floor for profile in self.profiles])
-
-    @cached_property
-    def radii(self) -> screening.Radii:
-        """What the rules know of each client's radius: its floor, and the mass it can flip."""
-        return screening.Radii(
-            floors=self.floors,
-            flips=np.array([profile.flips for profile in self.profiles]),
-            n_features=self.n_features,
-            norm=NORM_CODES[self.norm],
-        )
-
-    @cached_property
-    def floor(self) -> float:
-        """F(w) >= floor ||w||_* for every w."""
-        return dot(self.alphas, self.floors)
+        return cls(profiles, check_client_weights(client_weights, profiles))
 
     @cached_property
     def fingerprint(self) -> str:
@@ -111,18 +107,13 @@ class Federation:
             raise InvalidInputError(
                 "clients", "some client with weight must remain", f"without {sorted(clients)} none"
             )
-        return replace(self, alphas=alphas / alphas.sum())
+        return Federation(self.profiles, alphas / alphas.sum())
 
     def objective(self, risks: Array) -> float:
         """sum_g alpha_g risk_g; nan if that of a client with weight is not known."""
         if self._all_count:
             return dot(self.alphas, risks)
-        counted = self.alphas > 0.0
-        return dot(self.alphas[counted], risks[counted])
-
-    @cached_property
-    def _all_count(self) -> bool:
-        return bool((self.alphas > 0.0).all())
+        return dot(self.alphas[self._counted], risks[self._counted])
 
 
 def check_radii(profiles: Sequence[ClientProfile], lipschitz: float, *, of_sums: bool) -> None:
@@ -176,26 +167,31 @@ def check_client_weights(client_weights: Any, profiles: Sequence[ClientProfile])
     return np.asarray(shares / shares.sum(), dtype=np.float64)
 
 
-@dataclass(frozen=True)
 class Replies:
-    """The updates of one round that passed the checks, by client; None where there is none."""
+    """The updates of one round that passed the checks, by client; None where there is none.
 
-    updates: tuple[Update | None, ...]
+    Attributes
+    ----------
+    updates : tuple of Update or None
+        One entry per client.
+    values : dict
+        What each client that answered said, by its index.
+    present : ndarray of bool of shape (n_clients,)
+        Which clients answered.
+    are_complete : bool
+        Whether every client did.
+    """
 
-    @cached_property
-    def present(self) -> npt.NDArray[np.bool_]:
-        """Which clients answered."""
-        return np.array([update is not None for update in self.updates])
-
-    @cached_property
-    def values(self) -> dict[int, Values]:
-        """What each client that answered said, by its index."""
-        return {g: update.values for g, update in enumerate(self.updates) if update is not None}
-
-    @cached_property
-    def are_complete(self) -> bool:
-        """Whether every client answered."""
-        return len(self.values) == len(self.updates)
+    def __init__(self, updates: Sequence[Update | None]) -> None:
+        self.updates = tuple(updates)
+        self.values: dict[int, Values] = {}
+        present = []
+        for g, update in enumerate(self.updates):
+            present.append(update is not None)
+            if update is not None:
+                self.values[g] = update.values
+        self.present: npt.NDArray[np.bool_] = np.array(present)
+        self.are_complete = len(self.values) == len(self.updates)
 
     @cached_property
     def answers(self) -> screening.Answers:
@@ -204,15 +200,7 @@ class Replies:
 
     def rows(self, name: str, missing: Array) -> Array:
         """One array of every client as rows; for absent clients the rows of ``missing``."""
-        return np.array(
-            [
-                missing[g] if update is None else update.values[name]
-                for g, update in enumerate(self.updates)
-            ]
-        )
-
-    def firsts(self, name: str, missing: Array | float = np.nan) -> Array:
-        """The first entry of one array of every client; ``missing`` for absent clients."""
-        return np.array(
-            [missing if update is None else update.values[name][0] for update in self.updates]
-        )
+        rows = list(missing)
+        for g, values in self.values.items():
+            rows[g] = values[name]
+        return np.array(rows)

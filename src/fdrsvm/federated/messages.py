@@ -11,6 +11,7 @@ import math
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field
 from functools import lru_cache
+from operator import attrgetter
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -25,6 +26,7 @@ MAX_BYTES = 1 << 30
 LARGEST_COUNT = 2**53  # of rows or features: beyond, float64 cannot tell neighbours apart
 Values: TypeAlias = Mapping[str, Array]
 Shape: TypeAlias = "tuple[int | None, ...]"
+_shape_of = attrgetter("shape")
 
 
 @dataclass(frozen=True)
@@ -50,6 +52,15 @@ class Update:
     round: int
     client_id: str
     values: Values = field(repr=False)
+
+
+@dataclass(frozen=True)
+class Failure:
+    """In place of an update: the client did not answer in time, or reported an error."""
+
+    client_id: str
+    reason: str
+    is_missing: bool = False  # late or gone, rather than at fault
 
 
 @dataclass(frozen=True)
@@ -137,11 +148,15 @@ def _check_header(header: Mapping[str, Any], kind: str, texts: Mapping[str, type
 
 def encoded_size(message: Broadcast | Update) -> int:
     """len(encode(message)), without encoding again what has the same form."""
-    form = tuple([(name, array.shape) for name, array in message.values.items()])
-    algorithm = message.algorithm if isinstance(message, Broadcast) else None
-    digits = len(str(message.round))
-    names = _stand_in(message.run_id), _stand_in(message.client_id)
-    return _size_of_form(*names, digits, algorithm, form)
+    shapes = tuple(map(_shape_of, message.values.values()))
+    return _size_of_form(
+        _stand_in(message.run_id),
+        _stand_in(message.client_id),
+        len(str(message.round)),
+        message.algorithm if isinstance(message, Broadcast) else None,
+        tuple(message.values),
+        shapes,
+    )
 
 
 @lru_cache(maxsize=65536)
@@ -155,9 +170,14 @@ def _stand_in(name: str) -> str:
 
 @lru_cache(maxsize=4096)
 def _size_of_form(
-    run_id: str, client_id: str, digits: int, algorithm: str | None, form: tuple[Any, ...]
+    run_id: str,
+    client_id: str,
+    digits: int,
+    algorithm: str | None,
+    names: tuple[str, ...],
+    shapes: tuple[tuple[int, ...], ...],
 ) -> int:
-    values = {name: np.zeros(shape) for name, shape in form}
+    values = dict(zip(names, map(np.zeros, shapes), strict=True))
     round_ = 10 ** (digits - 1)
     if algorithm is None:
         return len(encode(Update(run_id, round_, client_id, values)))

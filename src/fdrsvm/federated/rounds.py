@@ -1,6 +1,9 @@
 """The one loop that drives every method over every transport, round by round.
 
 ask all -> wait for answers -> screen each -> advance -> record -> stop?
+
+The method says what to ask and where to go next, the screen which answers count, the certificate
+what is proved. What is left is here: who takes part, when to stop, and what a round's record holds.
 """
 
 from __future__ import annotations
@@ -8,12 +11,10 @@ from __future__ import annotations
 import time
 import uuid
 import warnings
-from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum
-from itertools import takewhile
-from typing import Any, Literal, Protocol
+from typing import Any, Literal, NamedTuple, Protocol
 
 import numpy as np
 
@@ -26,50 +27,27 @@ from fdrsvm.errors import (
     NumericalError,
     QuorumError,
 )
-from fdrsvm.federated.certificate import Standing
+from fdrsvm.federated.certificate import Certificate
 from fdrsvm.federated.federation import Federation, Replies, check_radii
 from fdrsvm.federated.limits import Limits
-from fdrsvm.federated.messages import (
-    Broadcast,
-    ClientProfile,
-    Shape,
-    Update,
-    Values,
-    encoded_size,
-)
+from fdrsvm.federated.messages import Broadcast, ClientProfile, Shape, Update, Values, encoded_size
+from fdrsvm.federated.messages import Failure as Failure
 from fdrsvm.federated.methods.method import Algorithm, describe
-from fdrsvm.federated.methods.one_vs_rest import evaluation_request
 from fdrsvm.federated.screen import (
     CONTRADICTION,
-    ERROR,
     MISSING,
-    Fault,
+    NOBODY_NAMED,
     Faults,
-    Form,
-    Rules,
-    check_form,
-    form_of,
-    judge_proof,
+    Judge,
+    Screen,
+    in_words,
 )
 
 OnFault = Literal["stop", "drop"]
 
-# A better bound costs a linear program: at these rounds, and each quarter more, it is worth it.
+# A better bound from all cuts costs a linear program, so it is sought in few rounds: in this one,
+# and whenever there have been a quarter more rounds than the last time: 8, 10, 13, 17, ...
 _FIRST_SETTLING, _SETTLING_GROWTH = 8, 1.25
-_CONTRADICTION = 1e-6
-_NOBODY_NAMED = (
-    "the bound exceeds the objective, and sums do not tell whose answers are wrong: what was "
-    "proved is forgotten"
-)
-
-
-@dataclass(frozen=True)
-class Failure:
-    """In place of an update: the client did not answer in time, or reported an error."""
-
-    client_id: str
-    reason: str
-    is_missing: bool = False  # late or gone, rather than at fault
 
 
 class Transport(Protocol):
@@ -145,6 +123,8 @@ class Result:
 
     Attributes
     ----------
+    certificate : Certificate
+        The best model and what is proved of it; several models have one each in its ``parts``.
     model : ndarray
         The best model evaluated by all clients: weights, and the intercept last if there is one.
         The newest one, with an objective of inf, if some client never answered.
@@ -166,31 +146,55 @@ class Result:
         Why it stopped.
     history : tuple of RoundRecord
         One record per round.
-    standing : Standing
-        ``model`` and its certificate as the method keeps them; several models have one each.
+    standing : Certificate
+        Another name of ``certificate``.
     left_out : mapping
         Clients without which the run went on, each with the round after which it did. Objective,
         bound, gap and the weights of ``federation`` are those of the others.
     """
 
-    model: Array
+    certificate: Certificate
     newest: Array
-    objective: float
-    lower_bound: float
-    bound_radius: float
-    gap: float
-    risks: Array
-    n_rounds: int
     reason: Stop
     history: tuple[RoundRecord, ...]
     federation: Federation
     run_id: str
-    standing: Standing
     left_out: Mapping[str, int] = field(default_factory=dict)
 
+    @property
+    def model(self) -> Array:  # noqa: D102
+        return self.certificate.model
 
-@dataclass(frozen=True)
-class _Exchange:
+    @property
+    def objective(self) -> float:  # noqa: D102
+        return self.certificate.objective
+
+    @property
+    def lower_bound(self) -> float:  # noqa: D102
+        return self.certificate.lower_bound
+
+    @property
+    def bound_radius(self) -> float:  # noqa: D102
+        return self.certificate.radius
+
+    @property
+    def gap(self) -> float:  # noqa: D102
+        return self.certificate.gap
+
+    @property
+    def risks(self) -> Array:  # noqa: D102
+        return self.certificate.risks
+
+    @property
+    def n_rounds(self) -> int:  # noqa: D102
+        return len(self.history)
+
+    @property
+    def standing(self) -> Certificate:  # noqa: D102
+        return self.certificate
+
+
+class _Exchange(NamedTuple):
     """What one exchange of messages brought."""
 
     replies: Replies
@@ -199,194 +203,311 @@ class _Exchange:
     bytes_up: int
     seconds: float  # until all answers were there
 
-    @property
-    def contradicting(self) -> list[int]:
-        """Clients whose earlier answers do not count any more."""
-        return [g for g, fault in self.faults.items() if fault.rule == CONTRADICTION]
 
+class _Run:
+    """A run: its settings, who still takes part in it, and how far it has come."""
 
-@dataclass(frozen=True)
-class _Loop:
-    """The settings of a run, and who still takes part in it."""
+    def __init__(
+        self,
+        transport: Transport,
+        algorithm: Algorithm[Any],
+        *,
+        tol: float,
+        client_weights: Any,
+        quorum: int | None,
+        deadline: float | None,
+        on_fault: OnFault,
+        leave_out_after: int | None,
+        resume: Snapshot | None,
+        run_id: str | None,
+        limits: Limits | None,
+    ) -> None:
+        federation = Federation.checked(transport.join(), client_weights)
+        n_clients, of_sums = federation.n_clients, bool(getattr(transport, "gives_sums", False))
+        lipschitz = 1.0 if limits is None else float(limits.loss.lipschitz)
+        check_radii(federation.profiles, lipschitz, of_sums=of_sums)
+        check_choice(on_fault, "on_fault", ("stop", "drop"))
+        if leave_out_after is not None:
+            check_count(leave_out_after, "leave_out_after")
+        if deadline is not None:
+            check_positive(deadline, "deadline")
+        if quorum is None:
+            quorum = n_clients if on_fault == "stop" else n_clients // 2 + 1
+        if isinstance(quorum, bool) or not isinstance(quorum, int) or not 1 <= quorum <= n_clients:
+            raise InvalidInputError(
+                "quorum", f"must be a whole number from 1 to {n_clients}", f"it is {quorum!r}"
+            )
+        if limits is not None and limits.features.size != federation.n_features:
+            rule = f"must be for {federation.n_features} features"
+            raise InvalidInputError("limits", rule, f"they are for {limits.features.size}")
+        self.transport, self.algorithm, self.federation = transport, algorithm, federation
+        self.screen = Screen(limits, of_sums)
+        self.tol, self.quorum, self.deadline = check_non_negative(tol, "tol"), quorum, deadline
+        self.on_fault, self.leave_out_after = on_fault, leave_out_after
+        self.method = describe(algorithm)
+        self.everybody = federation  # whoever is left out later
+        self.run_id = run_id or (resume.run_id if resume else uuid.uuid4().hex)
+        self.history: tuple[RoundRecord, ...] = ()
+        self.left_out: dict[str, int] = {}  # and after which round
+        self.settling_round = _FIRST_SETTLING
+        self.state = algorithm.start(federation) if resume is None else self._go_on_from(resume)
+        self.progress = algorithm.progress(self.state)
+        # The last certificate that was whole: a lie at the very end undoes nothing.
+        self.proved = self.progress.certificate
 
-    transport: Transport
-    algorithm: Algorithm[Any]
-    federation: Federation
-    method: str  # the algorithm in words
-    run_id: str
-    quorum: int
-    deadline: float | None
-    on_fault: OnFault
-    leave_out_after: int | None
-    rules: Rules
-    left_out: frozenset[str] = frozenset()
+    def _go_on_from(self, resume: Snapshot) -> Any:
+        """A state means something only to the same method, for the same clients."""
+        if resume.run_id != self.run_id:
+            rule = f"must be that of the run resumed, {resume.run_id!r}"
+            raise InvalidInputError("run_id", rule, f"it is {self.run_id!r}")
+        if resume.algorithm != self.method:
+            raise InvalidInputError(
+                "resume", f"the run must be of {self.method}", f"it is of {resume.algorithm}"
+            )
+        if resume.federation != self.federation.fingerprint:
+            raise InvalidInputError(
+                "resume",
+                "the run must have the same clients, with the same profiles and weights",
+                "it has others",
+            )
+        self.history = resume.history
+        left_out: dict[str, int] = {}
+        for record in resume.history:
+            for name in record.left_out:
+                left_out.setdefault(name, record.round)
+        if left_out:
+            if self.screen.of_sums:
+                getattr(self.transport, "left_out", {}).update(left_out)
+            self._go_on_without(left_out, len(self.history))
+        return resume.state
 
-    @property
-    def names(self) -> tuple[str, ...]:
-        return self.federation.client_ids
+    def snapshot(self) -> Snapshot:
+        """All that is needed to go on after the newest round."""
+        fingerprint, n_rounds = self.everybody.fingerprint, len(self.history)
+        return Snapshot(self.run_id, self.method, fingerprint, n_rounds, self.state, self.history)
 
-    def exchange(
+    def play(self) -> RoundRecord:
+        """One round; whoever is left out by it does not count in its record."""
+        start, round_ = time.perf_counter(), len(self.history) + 1
+        exchange = self._train(round_)
+        names, faults = self.federation.client_ids, exchange.faults
+        sentences = in_words(faults, names)
+        faulty: list[str] = []
+        absent: list[str] = []
+        for g in sorted(faults):
+            (faulty if faults[g].breaks_a_rule else absent).append(names[g])
+        newly_out = self._leave_out(round_, faulty, absent)
+        self.progress = self.algorithm.progress(self.state)
+        if self.on_fault == "drop" and self.progress.certificate.is_refuted:
+            for client in range(self.federation.n_clients):
+                self.state = self.algorithm.forget(self.federation, self.state, client)
+            self.progress = self.algorithm.progress(self.state)
+            sentences = (*sentences, NOBODY_NAMED)
+        seconds = time.perf_counter() - start
+        certificate = _sound(self.progress.certificate)
+        record = RoundRecord(
+            round=round_,
+            objective=certificate.objective,
+            lower_bound=certificate.lower_bound,
+            gap=certificate.gap,
+            n_answers=len(exchange.replies.values),
+            faults=sentences,
+            bytes_down=exchange.bytes_down,
+            bytes_up=exchange.bytes_up,
+            seconds=seconds,
+            server_seconds=seconds - exchange.seconds,
+            residuals=self.progress.residuals,
+            faulty=tuple(faulty),
+            absent=tuple(absent),
+            left_out=tuple(sorted(self.left_out)),
+        )
+        self.history = (*self.history, record)
+        if certificate.objective < np.inf or newly_out:
+            self.proved = certificate
+        return record
+
+    def _train(self, round_: int) -> _Exchange:
+        """Ask, screen, advance; the state is the next one then."""
+        algorithm, federation, state = self.algorithm, self.federation, self.state
+        asked = [algorithm.ask(federation, state, g) for g in range(federation.n_clients)]
+        form = algorithm.expects(federation, asked[0])
+        exchange = self._exchange(round_, self.method, asked, form, algorithm.judge)
+        for g, fault in exchange.faults.items():
+            if fault.rule == CONTRADICTION:  # its earlier answers do not count any more either
+                state = algorithm.forget(federation, state, g)
+        state = algorithm.advance(federation, state, exchange.replies)
+        while self.settling_round < round_:
+            self.settling_round = int(np.ceil(_SETTLING_GROWTH * self.settling_round))
+        if self.tol > 0.0 and self.settling_round == round_:
+            state = algorithm.settle(federation, state)
+        # Single answers may pass and what they prove together still be false: so the certificate is
+        # judged too, if this round changed it.
+        certificate, judged = algorithm.progress(state).certificate, self.progress.certificate.parts
+        unsound = self.screen.judge_proof(federation, certificate, judged)
+        self._stop_at(round_, unsound)
+        for g in unsound:
+            state = algorithm.forget(federation, state, g)
+        self.state = state
+        return exchange._replace(faults={**exchange.faults, **unsound})
+
+    def _exchange(
         self,
         round_: int,
         method: str,
         asked: Sequence[Values],
         form: Mapping[str, Shape],
-        judge: Callable[[Replies], Faults],
+        judge: Judge,
     ) -> _Exchange:
         """Sends, waits, and lets through only what passes the screen."""
-        broadcasts = [
-            Broadcast(self.run_id, round_, client_id, method, values)
-            for client_id, values in zip(self.names, asked, strict=True)
-            if client_id not in self.left_out
-        ]
+        broadcasts, reached = [], []
+        for g, client_id in enumerate(self.federation.client_ids):
+            if client_id not in self.left_out:
+                broadcasts.append(Broadcast(self.run_id, round_, client_id, method, asked[g]))
+                reached.append(g)
         start = time.perf_counter()
         answers = self.transport.exchange(broadcasts, self.deadline)
         seconds = time.perf_counter() - start
-        replies, faults = self._screened(answers, broadcasts, form, judge)
-        self._check_faults(round_, faults)
+        replies, faults = self.screen.sift(
+            self.federation, self.state, answers, broadcasts, reached, form, judge
+        )
+        self._stop_at(round_, faults)
         n_answers = len(replies.values)
         if n_answers < self.quorum:
-            raise QuorumError(round_, n_answers, self.quorum, self.in_words(faults))
+            sentences = in_words(faults, self.federation.client_ids)
+            raise QuorumError(round_, n_answers, self.quorum, sentences)
+        counted = filter(None, replies.updates)
         return _Exchange(
             replies,
             faults,
-            sum(encoded_size(broadcast) for broadcast in broadcasts),
-            sum(encoded_size(update) for update in replies.updates if update is not None),
+            sum(map(encoded_size, broadcasts)),
+            sum(map(encoded_size, counted)),
             seconds,
         )
 
-    def _check_faults(self, round_: int, faults: Faults) -> None:
+    def _stop_at(self, round_: int, faults: Faults) -> None:
         """Where faults stop a run, the first one does, unless a client is only missing."""
-        at_fault = [g for g in sorted(faults) if faults[g].rule != MISSING]
-        if self.on_fault == "stop" and at_fault:
-            raise ClientError(self.names[at_fault[0]], round_, str(faults[at_fault[0]]))
+        for g in sorted(faults):
+            if self.on_fault == "stop" and faults[g].rule != MISSING:
+                raise ClientError(self.federation.client_ids[g], round_, str(faults[g]))
 
-    def in_words(self, faults: Faults) -> tuple[str, ...]:
-        """One sentence per client, with its name."""
-        return tuple(f"{self.names[g]}: {faults[g]}" for g in sorted(faults))
-
-    def _screened(
-        self,
-        answers: Sequence[Update | Failure],
-        broadcasts: Sequence[Broadcast],
-        shapes: Mapping[str, Shape],
-        judge: Callable[[Replies], Faults],
-    ) -> tuple[Replies, Faults]:
-        """The answers that count, and why the others do not."""
-        form = form_of(shapes)
-        faults: Faults = {}
-        updates: list[Update | None] = [None] * len(self.names)
-        asked = [g for g, client_id in enumerate(self.names) if client_id not in self.left_out]
-        with np.errstate(over="ignore", invalid="ignore"):
-            for g, answer, broadcast in zip(asked, answers, broadcasts, strict=True):
-                fault = _form_fault(answer, broadcast, form)
-                if fault is not None:
-                    faults[g] = fault
-                elif isinstance(answer, Update):
-                    updates[g] = answer
-            replies = Replies(tuple(updates))
-            judged = judge(replies) if replies.values else {}
-        if not judged:
-            return replies, faults
-        kept = (None if g in judged else update for g, update in enumerate(updates))
-        return Replies(tuple(kept)), {**faults, **judged}
-
-    def round(self, state: Any, round_: int, settling: bool) -> tuple[Any, _Exchange]:
-        """One round of training."""
-        asked = [
-            self.algorithm.ask(self.federation, state, g) for g in range(self.federation.n_clients)
-        ]
-        form = self.algorithm.expects(self.federation, asked[0])
-
-        def judge(replies: Replies) -> Faults:
-            return self.algorithm.judge(self.federation, state, replies, self.rules)
-
-        found = self.exchange(round_, self.method, asked, form, judge)
-        judged = self.algorithm.standing(state).parts
-        for client in found.contradicting:
-            state = self.algorithm.forget(self.federation, state, client)
-        state = self.algorithm.advance(self.federation, state, found.replies)
-        if settling:
-            state = self.algorithm.settle(self.federation, state)
-        unsound = self.judge_proof(state, judged)
-        self._check_faults(round_, unsound)
-        for client in unsound:
-            state = self.algorithm.forget(self.federation, state, client)
-        if unsound:
-            found = replace(found, faults={**found.faults, **unsound})
-        return state, found
-
-    def judge_proof(self, state: Any, judged: Sequence[Standing] = ()) -> Faults:
-        """Clients by whose words the certificate of a state, as it is, cannot be true.
-
-        What has not changed since it was ``judged`` is not judged again.
-        """
-        faults: Faults = {}
-        for part in self.algorithm.standing(state).parts:
-            if not any(part is one for one in judged):
-                faults = {**judge_proof(self.federation, self.rules, part), **faults}
-        return faults
-
-    def evaluation(self, state: Any, point: Array, round_: int) -> tuple[Any, tuple[str, ...]]:
-        """Risk and cut of the last model.
-
-        Who is at fault by now is named and not heard: what was proved before stays proved.
-        """
-        method, values, form = evaluation_request(self.federation, point)
-        asked = [values] * self.federation.n_clients
-
-        def judge(replies: Replies) -> Faults:
-            return self.algorithm.judge_evaluation(self.federation, state, replies, self.rules)
-
-        try:
-            found = self.exchange(round_, method, asked, form, judge)
-        except (ClientError, QuorumError) as error:
-            return state, (f"the last model was not evaluated: {error}",)
-        rejected = {g: fault for g, fault in found.faults.items() if fault.rule != MISSING}
-        evaluated = self.algorithm.with_evaluation(self.federation, state, found.replies)
-        unsound = self.judge_proof(evaluated)
-        return (state if unsound else evaluated), self.in_words({**rejected, **unsound})
-
-    def going_on_without(self, history: Sequence[RoundRecord]) -> frozenset[str]:
-        """Clients that are left out after the newest round, those before among them.
+    def _leave_out(self, round_: int, faulty: Sequence[str], absent: Sequence[str]) -> bool:
+        """Whether the run goes on without somebody more from now on.
 
         An answer that broke a rule is not forgotten when the next one keeps it; who gave none may
         come back.
         """
-        if self.rules.of_sums:
-            return frozenset(getattr(self.transport, "left_out", ()))
-        if self.on_fault != "drop" or self.leave_out_after is None:
-            return self.left_out
-        faulty = Counter(name for record in history for name in record.faulty)
-        gone = {
-            name
-            for name in {*history[-1].faulty, *history[-1].absent}
-            if max(faulty[name], _rounds_in_a_row(history, name)) >= self.leave_out_after
-        }
-        return self.left_out | gone
+        left_out = set(self.left_out)
+        if self.screen.of_sums:
+            left_out = set(getattr(self.transport, "left_out", ()))
+        elif self.on_fault == "drop" and self.leave_out_after is not None and (faulty or absent):
+            rounds = [(record.faulty, record.absent) for record in self.history]
+            rounds.append((tuple(faulty), tuple(absent)))
+            for name in {*faulty, *absent}:
+                n_broken = sum(name in faulty for faulty, _ in rounds)
+                n_lost = 0  # rounds in a row, up to this one, without an answer that counts
+                while n_lost < len(rounds) and any(name in who for who in rounds[-1 - n_lost]):
+                    n_lost += 1
+                if max(n_broken, n_lost) >= self.leave_out_after:
+                    left_out.add(name)
+        new = left_out - self.left_out.keys()
+        if new:
+            # A sum that lacks somebody is another sum: nothing said of the old one counts.
+            names = self.federation.client_ids
+            gone = [g for g, name in enumerate(names) if name in new or self.screen.of_sums]
+            self._go_on_without({**self.left_out, **dict.fromkeys(sorted(new), round_)}, round_)
+            for client in gone:
+                self.state = self.algorithm.forget(self.federation, self.state, client)
+        return bool(new)
 
-    def without(self, left_out: frozenset[str], round_: int) -> _Loop:
+    def _go_on_without(self, left_out: dict[str, int], round_: int) -> None:
         """The same run for those who remain; they must be as many as the quorum."""
-        if self.rules.of_sums:
-            federation = Federation.checked(self.transport.join(), np.ones(1))
-            return replace(self, left_out=left_out, federation=federation)
-        names, n_left = self.names, len(self.names) - len(left_out)
+        self.left_out, names = left_out, self.federation.client_ids
+        if self.screen.of_sums:
+            self.federation = Federation.checked(self.transport.join(), np.ones(1))
+            return
+        n_left = len(names) - len(left_out)
         if n_left < self.quorum:
             gone = tuple(f"{name}: left out" for name in names if name in left_out)
             raise QuorumError(round_, n_left, self.quorum, gone)
-        return replace(self, left_out=left_out, federation=self.federation.without(left_out))
+        self.federation = self.federation.without(left_out)
+
+    def stop_reason(self, max_rounds: int) -> Stop | None:
+        """Why the run is over, if it is."""
+        history, patience = self.history, self.algorithm.patience
+        if not history:
+            return None
+        last = history[-1]
+        if self.tol > 0.0 and last.gap <= self.tol:
+            return Stop.TOL
+        if self.progress.is_settled:
+            return Stop.SETTLED
+        # Nothing has changed for as many rounds as the method needs at most to get on.
+        if patience is not None and len(history) > patience:
+            now = last.objective, last.lower_bound, last.left_out
+            since = history[-patience - 1 :]
+            if all((one.objective, one.lower_bound, one.left_out) == now for one in since):
+                return Stop.STALLED
+        return Stop.MAX_ROUNDS if len(history) >= max_rounds else None
+
+    def finish(self, reason: Stop) -> Result:
+        """Evaluates the newest model if nobody has, and takes the best bound there is."""
+        algorithm, federation = self.algorithm, self.federation
+        pending = self.progress.pending
+        if pending is not None:
+            sentences = self._evaluate(pending)
+            last = replace(self.history[-1], faults=(*self.history[-1].faults, *sentences))
+            self.history = (*self.history[:-1], last)
+        settled = algorithm.settle(federation, self.state)
+        if not self.screen.judge_proof(federation, algorithm.progress(settled).certificate):
+            self.state = settled
+        now = algorithm.progress(self.state)
+        certificate = _sound(now.certificate)
+        if not np.isfinite(certificate.objective) and np.isfinite(self.proved.objective):
+            certificate = self.proved
+        if not np.isfinite(certificate.objective):
+            # Nobody can say how good the newest model is, but it is what there is.
+            certificate = replace(certificate, model=now.model)
+        return Result(
+            certificate=certificate,
+            newest=now.model,
+            reason=reason,
+            history=self.history,
+            federation=federation,
+            run_id=self.run_id,
+            left_out=self.left_out,
+        )
+
+    def _evaluate(self, point: Array) -> tuple[str, ...]:
+        """Asks for risk and cut of the last model; faults in words.
+
+        Who is at fault by now is named and not heard: what was proved before stays proved.
+        """
+        algorithm, federation = self.algorithm, self.federation
+        method, values, form = algorithm.evaluation(federation, point)
+        asked = [values] * federation.n_clients
+        try:
+            exchange = self._exchange(
+                len(self.history) + 1, method, asked, form, algorithm.judge_evaluation
+            )
+        except (ClientError, QuorumError) as error:
+            return (f"the last model was not evaluated: {error}",)
+        rejected = {g: fault for g, fault in exchange.faults.items() if fault.rule != MISSING}
+        evaluated = algorithm.with_evaluation(federation, self.state, exchange.replies)
+        unsound = self.screen.judge_proof(federation, algorithm.progress(evaluated).certificate)
+        if not unsound:
+            self.state = evaluated
+        return in_words({**rejected, **unsound}, federation.client_ids)
 
 
-def _rounds_in_a_row(history: Sequence[RoundRecord], name: str) -> int:
-    """For how many rounds up to the newest a client has had no answer that counts."""
-    lost = (name in record.faulty or name in record.absent for record in reversed(history))
-    return sum(1 for _ in takewhile(bool, lost))
-
-
-def _form_fault(answer: Update | Failure, broadcast: Broadcast, form: Form) -> Fault | None:
-    if isinstance(answer, Failure):
-        return Fault(MISSING if answer.is_missing else ERROR, answer.reason)
-    return check_form(answer, broadcast, form)
+def _sound(certificate: Certificate) -> Certificate:
+    """The certificate, unless its bound is above its objective: that is no proof of anything."""
+    if certificate.is_refuted:
+        raise NumericalError(
+            f"the lower bound {certificate.lower_bound:g} exceeds the objective "
+            f"{certificate.objective:g}: some client's data changed during the run, its answers "
+            "are wrong, or float64 is not enough for its features; rescale them"
+        )
+    return certificate
 
 
 Callback = Callable[[RoundRecord, Array], "bool | None"]
@@ -468,62 +589,34 @@ def run_rounds(
     LeftOutWarning
         If the run went on without a client, with its name and since when.
     """
-    profiles = transport.join()
-    federation = Federation.checked(profiles, client_weights)
-    of_sums = bool(getattr(transport, "gives_sums", False))
-    lipschitz = 1.0 if limits is None else float(limits.loss.lipschitz)
-    check_radii(profiles, lipschitz, of_sums=of_sums)
-    check_choice(on_fault, "on_fault", ("stop", "drop"))
-    if leave_out_after is not None:
-        check_count(leave_out_after, "leave_out_after")
-    check_count(max_rounds, "max_rounds")
-    check_non_negative(tol, "tol")
-    if deadline is not None:
-        check_positive(deadline, "deadline")
-    loop = _Loop(
-        transport=transport,
-        algorithm=algorithm,
-        federation=federation,
-        method=describe(algorithm),
-        run_id=run_id or (resume.run_id if resume else uuid.uuid4().hex),
-        quorum=_check_quorum(quorum, federation.n_clients, on_fault),
+    run = _Run(
+        transport,
+        algorithm,
+        tol=tol,
+        client_weights=client_weights,
+        quorum=quorum,
         deadline=deadline,
         on_fault=on_fault,
         leave_out_after=leave_out_after,
-        rules=Rules(_check_limits(limits, federation), of_sums),
+        resume=resume,
+        run_id=run_id,
+        limits=limits,
     )
-    state, history = _first_state(loop, resume)
-    if history and history[-1].left_out:
-        if of_sums:
-            getattr(transport, "left_out", {}).update(_left_out_since(history))
-        loop = loop.without(frozenset(history[-1].left_out), len(history))
-    reason = _stop_reason(loop, state, history, max_rounds, tol) if history else None
-    proved = algorithm.standing(state)
+    check_count(max_rounds, "max_rounds")
+    reason = run.stop_reason(max_rounds)
     while reason is None:
-        n_before = len(loop.left_out)
-        loop, state, record = _one_round(loop, state, history, tol)
-        history = (*history, record)
-        if record.objective < np.inf or len(loop.left_out) > n_before:
-            proved = algorithm.standing(state)
+        record = run.play()
         if checkpoint is not None:
-            checkpoint(
-                Snapshot(
-                    loop.run_id,
-                    loop.method,
-                    federation.fingerprint,
-                    record.round,
-                    state,
-                    history,
-                )
-            )
-        reason = _stop_reason(loop, state, history, max_rounds, tol)
-        wishes = [callback(record, algorithm.model(state)) for callback in callbacks]
-        if reason is None and any(wishes):
-            reason = Stop.CALLBACK
-    result = _finish(loop, state, history, reason, proved)
-    if tol > 0.0 and result.gap > tol and reason is not Stop.CALLBACK:
+            checkpoint(run.snapshot())
+        reason = run.stop_reason(max_rounds)
+        for callback in callbacks:
+            if callback(record, run.progress.model) and reason is None:
+                reason = Stop.CALLBACK
+    result = run.finish(reason)
+    gap = result.certificate.gap
+    if tol > 0.0 and gap > tol and reason is not Stop.CALLBACK:
         warnings.warn(
-            f"{algorithm.name}: certified relative gap {result.gap:.1e} after {result.n_rounds} "
+            f"{algorithm.name}: certified relative gap {gap:.1e} after {result.n_rounds} "
             f"rounds, above tol = {tol:g}; allow more rounds or a larger tol"
             f"{'; ' if advice else ''}{advice}",
             ConvergenceWarning,
@@ -538,193 +631,3 @@ def run_rounds(
             stacklevel=stacklevel + 1,
         )
     return result
-
-
-def _check_quorum(quorum: int | None, n_clients: int, on_fault: OnFault) -> int:
-    if quorum is None:
-        return n_clients if on_fault == "stop" else n_clients // 2 + 1
-    if isinstance(quorum, bool) or not isinstance(quorum, int) or not 1 <= quorum <= n_clients:
-        raise InvalidInputError(
-            "quorum", f"must be a whole number from 1 to {n_clients}", f"it is {quorum!r}"
-        )
-    return quorum
-
-
-def _check_limits(limits: Limits | None, federation: Federation) -> Limits | None:
-    if limits is not None and limits.features.size != federation.n_features:
-        raise InvalidInputError(
-            "limits",
-            f"must be for {federation.n_features} features",
-            f"they are for {limits.features.size}",
-        )
-    return limits
-
-
-def _first_state(loop: _Loop, resume: Snapshot | None) -> tuple[Any, tuple[RoundRecord, ...]]:
-    if resume is None:
-        return loop.algorithm.start(loop.federation), ()
-    if resume.run_id != loop.run_id:
-        raise InvalidInputError(
-            "run_id",
-            f"must be that of the run resumed, {resume.run_id!r}",
-            f"it is {loop.run_id!r}",
-        )
-    if resume.algorithm != loop.method:
-        raise InvalidInputError(
-            "resume", f"the run must be of {loop.method}", f"it is of {resume.algorithm}"
-        )
-    if resume.federation != loop.federation.fingerprint:
-        raise InvalidInputError(
-            "resume",
-            "the run must have the same clients, with the same profiles and weights",
-            "it has others",
-        )
-    return resume.state, resume.history
-
-
-def _one_round(
-    loop: _Loop, state: Any, history: Sequence[RoundRecord], tol: float
-) -> tuple[_Loop, Any, RoundRecord]:
-    """The run after one more round, and its record; who is left out by it does not count in it."""
-    start, round_ = time.perf_counter(), len(history) + 1
-    state, found = loop.round(state, round_, tol > 0.0 and _is_settling_round(round_))
-    record = RoundRecord(
-        round=round_,
-        objective=np.inf,
-        lower_bound=0.0,
-        gap=np.inf,
-        n_answers=len(found.replies.values),
-        faults=loop.in_words(found.faults),
-        bytes_down=found.bytes_down,
-        bytes_up=found.bytes_up,
-        seconds=0.0,
-        server_seconds=0.0,
-        faulty=tuple(loop.names[g] for g, f in sorted(found.faults.items()) if f.breaks_a_rule),
-        absent=tuple(loop.names[g] for g, f in sorted(found.faults.items()) if not f.breaks_a_rule),
-    )
-    left_out = loop.going_on_without((*history, record))
-    new = left_out - loop.left_out
-    if new:
-        # A sum that lacks somebody is another sum: nothing said of the old one counts.
-        gone = [g for g, name in enumerate(loop.names) if name in new or loop.rules.of_sums]
-        loop = loop.without(left_out, round_)
-        for client in gone:
-            state = loop.algorithm.forget(loop.federation, state, client)
-    if loop.on_fault == "drop" and _contradicts(loop.algorithm.standing(state)):
-        for client in range(loop.federation.n_clients):
-            state = loop.algorithm.forget(loop.federation, state, client)
-        record = replace(record, faults=(*record.faults, _NOBODY_NAMED))
-    seconds = time.perf_counter() - start
-    standing = loop.algorithm.standing(state)
-    _check_standing(standing)
-    return (
-        loop,
-        state,
-        replace(
-            record,
-            objective=standing.objective,
-            lower_bound=standing.lower_bound,
-            gap=standing.gap,
-            seconds=seconds,
-            server_seconds=seconds - found.seconds,
-            residuals=loop.algorithm.residuals(state),
-            left_out=tuple(sorted(left_out)),
-        ),
-    )
-
-
-def _contradicts(standing: Standing) -> bool:
-    """Whether the bound is above the objective, by more than rounding."""
-    return standing.contradiction > _CONTRADICTION * (1.0 + abs(standing.objective))
-
-
-def _check_standing(standing: Standing) -> None:
-    """A bound above the objective is no proof of anything, so it is not passed on as a gap of 0."""
-    if _contradicts(standing):
-        raise NumericalError(
-            f"the lower bound {standing.lower_bound:g} exceeds the objective "
-            f"{standing.objective:g}: some client's data changed during the run, its answers are "
-            "wrong, or float64 is not enough for its features; rescale them"
-        )
-
-
-def _is_settling_round(round_: int) -> bool:
-    """Whether ``round_`` is one of 8, 10, 13, 17, ...: ever the next is a quarter later."""
-    settling = _FIRST_SETTLING
-    while settling < round_:
-        settling = int(np.ceil(_SETTLING_GROWTH * settling))
-    return settling == round_
-
-
-def _stop_reason(
-    loop: _Loop, state: Any, history: Sequence[RoundRecord], max_rounds: int, tol: float
-) -> Stop | None:
-    if tol > 0.0 and history[-1].gap <= tol:
-        return Stop.TOL
-    if loop.algorithm.is_settled(state):
-        return Stop.SETTLED
-    if _is_stalled(history, loop.algorithm.patience):
-        return Stop.STALLED
-    return Stop.MAX_ROUNDS if len(history) >= max_rounds else None
-
-
-def _is_stalled(history: Sequence[RoundRecord], patience: int | None) -> bool:
-    """Whether nothing has changed for as many rounds as the method needs at most to get on."""
-    if patience is None or len(history) <= patience:
-        return False
-    last = history[-1]
-    return all(
-        (record.objective, record.lower_bound, record.left_out)
-        == (last.objective, last.lower_bound, last.left_out)
-        for record in history[-patience - 1 :]
-    )
-
-
-def _finish(
-    loop: _Loop, state: Any, history: tuple[RoundRecord, ...], reason: Stop, proved: Standing
-) -> Result:
-    """Evaluates the newest model if nobody has, and takes the best bound there is.
-
-    ``proved`` is the last certificate there was: a lie at the very end undoes nothing.
-    """
-    algorithm = loop.algorithm
-    pending = algorithm.pending(state)
-    if pending is not None:
-        state, faults = loop.evaluation(state, pending, len(history) + 1)
-        last = replace(history[-1], faults=(*history[-1].faults, *faults))
-        history = (*history[:-1], last)
-    settled = algorithm.settle(loop.federation, state)
-    if not loop.judge_proof(settled):
-        state = settled
-    standing = algorithm.standing(state)
-    _check_standing(standing)
-    if not np.isfinite(standing.objective) and np.isfinite(proved.objective):
-        standing = proved
-    if not np.isfinite(standing.objective):
-        # Nobody can say how good the newest model is, but it is what there is.
-        standing = replace(standing, model=algorithm.model(state))
-    return Result(
-        model=standing.model,
-        newest=algorithm.model(state),
-        objective=standing.objective,
-        lower_bound=standing.lower_bound,
-        bound_radius=standing.radius,
-        gap=standing.gap,
-        risks=standing.risks,
-        n_rounds=len(history),
-        reason=reason,
-        history=history,
-        federation=loop.federation,
-        run_id=loop.run_id,
-        standing=standing,
-        left_out=_left_out_since(history),
-    )
-
-
-def _left_out_since(history: Sequence[RoundRecord]) -> dict[str, int]:
-    """Who is left out, and after which round."""
-    since: dict[str, int] = {}
-    for record in history:
-        for name in record.left_out:
-            since.setdefault(name, record.round)
-    return since

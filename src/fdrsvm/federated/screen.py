@@ -7,27 +7,33 @@ Rules    what follows from the profile, from agreed limits on features, and from
 Proof    the same for what a certificate rests on: each client's risk at the best model and its
          mixture of cuts. If they pass, some legal data at that client make the certificate true
 
-A fault is one client's: the others' answers count.
+A fault is one client's: the others' answers count. Sums over clients, as secure aggregation gives
+them, keep fewer rules, and a fault of a sum is nobody's.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
-from typing import NamedTuple, TypeAlias
+from functools import lru_cache
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
 from fdrsvm.core.arrays import Array
-from fdrsvm.federated.certificate import Evidence, Standing
-from fdrsvm.federated.federation import Federation
+from fdrsvm.federated.certificate import Certificate, Evidence
+from fdrsvm.federated.federation import Federation, Replies
 from fdrsvm.federated.limits import Limits
-from fdrsvm.federated.messages import Broadcast, Shape, Update, Values
+from fdrsvm.federated.messages import Broadcast, Failure, Shape, Update, Values
 from fdrsvm.native import screening as kernels
 
 CONTRADICTION = "contradiction"
 MISSING, ERROR = "missing", "error"  # no answer: late or gone, or an error at the client
+# In place of a client's name where a sum is wrong and nobody can be blamed.
+NOBODY_NAMED = (
+    "the bound exceeds the objective, and sums do not tell whose answers are wrong: what was "
+    "proved is forgotten"
+)
 
 ROUNDING = kernels.ROUNDING
 _BLURRED = 0.125  # of 1 + S: a blurred cut lies no farther below the risk, [blurred-cut]
@@ -85,25 +91,25 @@ class Fault:
 Faults: TypeAlias = dict[int, Fault]
 Answers: TypeAlias = kernels.Answers
 Known: TypeAlias = kernels.Cuts  # and whose they are
+Judge: TypeAlias = "Callable[[Federation, Any, Replies, Screen], Faults]"
 
 
-@dataclass(frozen=True, eq=False)
-class Rules:
-    """What answers are held against besides their form.
+class Screen:
+    """What is believed of answers, and what is held against them.
 
-    ``of_sums`` says that updates are weighted sums over clients, as secure aggregation gives them:
-    rules that sums do not keep are left out then.
+    Parameters
+    ----------
+    limits : Limits, optional
+        What all clients have agreed on; without it only the form counts, and contradictions.
+    of_sums : bool
+        Whether updates are weighted sums over clients, as secure aggregation gives them: rules that
+        sums do not keep are left out then.
     """
 
-    limits: Limits | None = None
-    of_sums: bool = False
-
-    @cached_property
-    def bounds(self) -> kernels.Bounds:
-        """What the kernels hold every answer of a run against."""
-        limits = self.limits
+    def __init__(self, limits: Limits | None = None, of_sums: bool = False) -> None:
+        self.limits, self.of_sums = limits, of_sums
         if limits is None:
-            return kernels.Bounds(
+            self.bounds = kernels.Bounds(
                 lowest_constant=-np.inf,
                 highest_constant=np.inf,
                 slopes=np.empty(0),
@@ -111,22 +117,118 @@ class Rules:
                 is_hinge=False,
                 touches=False,
                 blurred=0.0,
-                is_single=not self.of_sums,
+                is_single=not of_sums,
                 grid=0.0,
             )
-        # Without limits nobody knows how wide the band is over which cuts are blurred.
+            return
+        # A cut touches the risk where it was made, unless it follows the paper's worst case. A
+        # blurred one comes close, but without limits nobody knows how wide its band is.
         is_near = limits.are_finite or limits.blur == 0
-        touches = is_near and limits.worst_case == "exact" and not self.of_sums
-        return kernels.Bounds(
+        self.bounds = kernels.Bounds(
+            # The package's own losses fall with the margin: their tangents are not negative at 0.
             lowest_constant=0.0 if limits.is_known_loss else -np.inf,
             highest_constant=limits.loss_at_zero,
             slopes=limits.slopes,
             has_slopes=limits.are_finite,
             is_hinge=limits.is_hinge,
-            touches=touches,
+            touches=is_near and limits.worst_case == "exact" and not of_sums,
             blurred=_BLURRED if limits.blur > 0 else 0.0,
-            is_single=not self.of_sums,
+            is_single=not of_sums,
             grid=limits.resolution,
+        )
+
+    # --- a round's answers ---
+
+    def sift(
+        self,
+        federation: Federation,
+        state: Any,
+        answers: Sequence[Update | Failure],
+        broadcasts: Sequence[Broadcast],
+        asked: Sequence[int],
+        shapes: Mapping[str, Shape],
+        judge: Judge,
+    ) -> tuple[Replies, Faults]:
+        """The answers that count, and why the others do not.
+
+        ``asked`` are the indices of the clients the broadcasts went to. ``judge`` is the method's
+        and knows its state; its rules are for answers whose form is right, so it sees no others.
+        """
+        form = form_of(tuple(shapes.items()))
+        faults: Faults = {}
+        updates: list[Update | None] = [None] * federation.n_clients
+        # Whatever a client sends, its numbers may overflow in a rule: that is for the rule to see.
+        with np.errstate(over="ignore", invalid="ignore"):
+            for g, answer, broadcast in zip(asked, answers, broadcasts, strict=True):
+                fault = check_form(answer, broadcast, form)
+                if fault is not None:
+                    faults[g] = fault
+                elif isinstance(answer, Update):
+                    updates[g] = answer
+            replies = Replies(updates)
+            judged = judge(federation, state, replies, self) if replies.values else {}
+        if not judged:
+            return replies, faults
+        for g in judged:
+            updates[g] = None
+        return Replies(updates), {**faults, **judged}
+
+    def judge_answers(
+        self,
+        federation: Federation,
+        points: Array,
+        answers: Answers,
+        *,
+        touching: bool = True,
+        penalties: Array | None = None,
+    ) -> Faults:
+        """Rules on risks and cuts at ``points``, client by client.
+
+        With ``touching`` the first cuts were made at the points. With ``penalties`` the risks are
+        those of the baselines: a mean loss plus the penalty times ||w||^2, and the cuts are of the
+        loss.
+        """
+        findings = kernels.judge_answers(
+            self.bounds,
+            federation.radii,
+            self.points(points),
+            answers,
+            touching=touching,
+            penalties=penalties,
+        )
+        return faults_of(findings)
+
+    def judge_past(
+        self, federation: Federation, points: Array, risks: Array, known: Known
+    ) -> Faults:
+        """Clients with a cut that contradicts a risk of their own; a nan is a risk not known."""
+        points_seen = self.points(points)
+        return faults_of(
+            kernels.judge_past(self.bounds, federation.radii, points_seen, risks, known)
+        )
+
+    def judge_round(
+        self,
+        federation: Federation,
+        evidence: Evidence,
+        point: Array,
+        answers: Answers,
+        *,
+        touching: bool = True,
+    ) -> Faults:
+        """One risk and one cut of each client, also against all that ``evidence`` holds of it."""
+        best = evidence.certificate
+        past = kernels.Past(
+            best_risks=best.risks,
+            constants=evidence.constants,
+            slopes=evidence.slopes,
+            norm_weights=evidence.norm_weights,
+        )
+        points = self.points(np.array([point, best.model]))
+        return faults_of(
+            kernels.judge_round(
+                self.bounds, federation.radii, points, answers, past, touching=touching
+            )
         )
 
     def points(self, models: Array) -> kernels.Points:
@@ -140,6 +242,32 @@ class Rules:
         others = [[limits.least_loss(score), limits.steepness(score)] for score in scores]
         return kernels.Points(models, np.array(others).reshape(-1, 2))
 
+    # --- a certificate ---
+
+    def judge_proof(
+        self, federation: Federation, certificate: Certificate, judged: Sequence[Certificate] = ()
+    ) -> Faults:
+        """Clients whose part of a certificate contradicts itself; none if all of it is legal.
+
+        Each model's certificate is judged; one that has not changed since it was ``judged`` is not
+        judged again. Sums over clients have no parts to tell apart.
+        """
+        faults: Faults = {}
+        if self.of_sums:
+            return faults
+        for part in certificate.parts:
+            # By identity: numbers that are equal may still rest on another proof.
+            if not part.objective < np.inf or id(part) in map(id, judged):
+                continue
+            # One cut and one risk per client, as if it had sent just these: legal data exist that
+            # give both, or the certificate is not one.
+            proof, everyone = part.proof, np.arange(federation.n_clients)
+            known = Known(everyone, proof.constants, proof.slopes, proof.norm_weights)
+            counted = np.where(federation.alphas > 0.0, part.risks, np.nan)
+            unsound = self.judge_past(federation, part.model[None], counted[:, None], known)
+            faults = {**unsound, **faults}
+        return faults
+
 
 class Form(NamedTuple):
     """Names and shapes of an answer's arrays, as messages name them and as the kernels check."""
@@ -149,14 +277,9 @@ class Form(NamedTuple):
     compiled: kernels.Form
 
 
-def form_of(shapes: Mapping[str, Shape]) -> Form:
-    """What all answers of a round are held against."""
-    return _form_of(tuple(shapes.items()))
-
-
-@lru_cache(maxsize=64)
-def _form_of(items: tuple[tuple[str, Shape], ...]) -> Form:
-    """Most rounds have the form of the one before."""
+@lru_cache(maxsize=64)  # most rounds have the form of the one before
+def form_of(items: tuple[tuple[str, Shape], ...]) -> Form:
+    """What all answers of a round are held against, from the items of a mapping to shapes."""
     shapes = dict(items)
     triples = [
         (name, f"{prefix}slopes", f"{prefix}norm_weights")
@@ -168,8 +291,10 @@ def _form_of(items: tuple[tuple[str, Shape], ...]) -> Form:
     return Form(shapes, tuple(triples), kernels.Form(shapes, triples, never_negative))
 
 
-def check_form(answer: Update, broadcast: Broadcast, form: Form) -> Fault | None:
-    """Whether an answer is to this broadcast, and its arrays can be read at all."""
+def check_form(answer: Update | Failure, broadcast: Broadcast, form: Form) -> Fault | None:
+    """Whether there is an answer, to this broadcast, and its arrays can be read at all."""
+    if isinstance(answer, Failure):
+        return Fault(MISSING if answer.is_missing else ERROR, answer.reason)
     if answer.client_id != broadcast.client_id:
         return Fault("client", f"the answer is from {answer.client_id!r}")
     if answer.run_id != broadcast.run_id:
@@ -177,8 +302,8 @@ def check_form(answer: Update, broadcast: Broadcast, form: Form) -> Fault | None
     if answer.round != broadcast.round:
         return Fault("round", f"the answer is of round {answer.round}, not {broadcast.round}")
     values = answer.values
-    found = form.compiled.fault(values if type(values) is dict else dict(values))
-    return None if found is None else Fault(found[0], _words_of_form(*found, values, form))
+    wrong = form.compiled.fault(values if type(values) is dict else dict(values))
+    return None if wrong is None else Fault(wrong[0], _words_of_form(*wrong, values, form))
 
 
 def _words_of_form(rule: str, name: str | None, values: Values, form: Form) -> str:
@@ -196,83 +321,17 @@ def _words_of_form(rule: str, name: str | None, values: Values, form: Form) -> s
     return f"its cuts are {sorted({len(values[each]) for each in triple})} in number"
 
 
-def answers_of(values_by_client: Mapping[int, Values]) -> Answers:
-    """The risks and cuts of some clients, at least one: one client after the other."""
-    return Answers(dict(values_by_client))
-
-
-def judge_answers(
-    federation: Federation,
-    rules: Rules,
-    points: Array,
-    answers: Answers,
-    *,
-    touching: bool = True,
-    penalties: Array | None = None,
-) -> Faults:
-    """Rules on risks and cuts at ``points``, client by client.
-
-    With ``touching`` the first cuts were made at the points. With ``penalties`` the risks are those
-    of the baselines: a mean loss plus the penalty times ||w||^2, and the cuts are of the loss.
-    """
-    found = kernels.judge_answers(
-        rules.bounds,
-        federation.radii,
-        rules.points(points),
-        answers,
-        touching=touching,
-        penalties=penalties,
-    )
-    return faults_of(found)
-
-
-def judge_past(
-    federation: Federation, rules: Rules, points: Array, risks: Array, known: Known
-) -> Faults:
-    """Clients with a cut that contradicts a risk of their own; a nan is a risk not known."""
-    return faults_of(
-        kernels.judge_past(rules.bounds, federation.radii, rules.points(points), risks, known)
-    )
-
-
-def judge_round(
-    federation: Federation,
-    rules: Rules,
-    evidence: Evidence,
-    point: Array,
-    answers: Answers,
-    *,
-    touching: bool = True,
-) -> Faults:
-    """One risk and one cut of each client, also against all that ``evidence`` holds of it."""
-    past = kernels.Past(
-        best_risks=evidence.standing.risks,
-        constants=evidence.constants,
-        slopes=evidence.slopes,
-        norm_weights=evidence.norm_weights,
-    )
-    points = rules.points(np.array([point, evidence.standing.model]))
-    return faults_of(
-        kernels.judge_round(
-            rules.bounds, federation.radii, points, answers, past, touching=touching
-        )
-    )
-
-
-def judge_proof(federation: Federation, rules: Rules, standing: Standing) -> Faults:
-    """Clients whose part of a certificate contradicts itself; none if all of it is legal.
-
-    Sums over clients have no parts to tell apart.
-    """
-    proof = standing.proof
-    if rules.of_sums or not standing.objective < np.inf:
-        return {}
-    everyone = np.arange(federation.n_clients)
-    known = Known(everyone, proof.constants, proof.slopes, proof.norm_weights)
-    counted = np.where(federation.alphas > 0.0, standing.risks, np.nan)
-    return judge_past(federation, rules, standing.model[None], counted[:, None], known)
-
-
-def faults_of(found: list[kernels.Finding]) -> Faults:
+def faults_of(findings: list[kernels.Finding]) -> Faults:
     """In words what the kernels found."""
-    return {each.client: Fault(*_RULES[each.rule], each.value, each.limit) for each in found}
+    faults: Faults = {}
+    for finding in findings:
+        rule, text = _RULES[finding.rule]
+        faults[finding.client] = Fault(rule, text, finding.value, finding.limit)
+    return faults
+
+
+def in_words(faults: Faults, names: Sequence[str]) -> tuple[str, ...]:
+    """One sentence per client, with its name."""
+    if not faults:
+        return ()
+    return tuple([f"{names[g]}: {faults[g]}" for g in sorted(faults)])

@@ -23,6 +23,7 @@ Stored = dict[str, npt.NDArray[Any]]
 State = TypeVar("State")
 
 _RESIDUAL = "residual "
+_NAMES_IN_FILES = {"certificate": "standing"}  # as files of 0.1 have it
 TEXTS = ("faults", "faulty", "absent", "left_out")  # of a record: kept in a header
 _COLUMNS: dict[str, type] = {
     "round": int,
@@ -45,7 +46,8 @@ def state_to_arrays(state: Any, prefix: str = "") -> Stored:
             stored.update(state_to_arrays(part, f"{prefix}{k}."))
         return stored
     for entry in fields(state):
-        value, path = getattr(state, entry.name), prefix + entry.name
+        value = getattr(state, entry.name)
+        path = prefix + _NAMES_IN_FILES.get(entry.name, entry.name)
         if is_dataclass(value):
             stored.update(state_to_arrays(value, f"{path}."))
         else:
@@ -59,7 +61,7 @@ def state_from_arrays(kind: type[State], stored: Mapping[str, Any], prefix: str 
         return _states_from_arrays(get_args(kind)[0], stored, prefix)  # type: ignore[return-value]
     values = {}
     for name, hint in _hints(kind).items():  # type: ignore[arg-type]
-        path = prefix + name
+        path = prefix + _NAMES_IN_FILES.get(name, name)
         if isinstance(hint, type) and is_dataclass(hint):
             values[name] = state_from_arrays(hint, stored, f"{path}.")
             continue

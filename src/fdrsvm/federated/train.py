@@ -12,11 +12,11 @@ import numpy as np
 from fdrsvm.core.arrays import Array, check_count, check_non_negative
 from fdrsvm.data.training_data import ClientRows, TrainingData
 from fdrsvm.errors import ClientError
-from fdrsvm.federated.certificate import Standing
+from fdrsvm.federated.certificate import Certificate
 from fdrsvm.federated.in_process import InProcess
 from fdrsvm.federated.limits import Limits
 from fdrsvm.federated.methods import OneVsRest
-from fdrsvm.federated.methods.one_vs_rest import OneVsRestProblem, OneVsRestStanding
+from fdrsvm.federated.methods.one_vs_rest import OneVsRestProblem
 from fdrsvm.federated.problem import make_client
 from fdrsvm.federated.rounds import Callback, Result, RoundRecord, Transport, run_rounds
 
@@ -114,10 +114,9 @@ def summed(
     return sums, sums.method(algorithm), np.ones(1)
 
 
-def standings(result: Result) -> tuple[Standing, ...]:
+def standings(result: Result) -> tuple[Certificate, ...]:
     """One for each model."""
-    found = result.standing
-    return found.models if isinstance(found, OneVsRestStanding) else (found,)
+    return result.certificate.parts
 
 
 def print_round(record: RoundRecord, model: Array) -> None:  # noqa: ARG001

@@ -9,13 +9,12 @@ from typing import Any
 from fdrsvm.errors import InvalidInputError
 from fdrsvm.federated.methods.admm import ADMM, ADMMSC
 from fdrsvm.federated.methods.bundle import Bundle
-from fdrsvm.federated.methods.evaluation import Evaluation
 from fdrsvm.federated.methods.fedavg import FedAvg
 from fdrsvm.federated.methods.feddro import FedDRO
 from fdrsvm.federated.methods.feddro_published import FedDROPublished
 from fdrsvm.federated.methods.fedprox import FedProx
 from fdrsvm.federated.methods.fedsgd import FedSGD
-from fdrsvm.federated.methods.method import Algorithm, describe
+from fdrsvm.federated.methods.method import Algorithm, Evaluation, describe
 from fdrsvm.federated.methods.one_vs_rest import OneVsRest, OneVsRestProblem
 from fdrsvm.federated.methods.private_subgradient import PrivateSubgradient
 from fdrsvm.federated.methods.subgradient import Subgradient

@@ -27,32 +27,24 @@ from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import numpy as np
-import numpy.typing as npt
 
 from fdrsvm.core.arrays import Array, check_finite, check_non_negative, check_positive
 from fdrsvm.core.vectors import NORM_CODES, dot, length, weighted_sum
 from fdrsvm.errors import ConvergenceWarning, InvalidInputError, UnsupportedError
 from fdrsvm.federated.aggregation import check_trim, trimmed_mean
-from fdrsvm.federated.certificate import (
-    Evidence,
-    Standing,
-    no_evidence,
-    observe,
-    settle,
-    without_client,
-)
+from fdrsvm.federated.certificate import Evidence, no_evidence
 from fdrsvm.federated.federation import Federation, Replies
 from fdrsvm.federated.joining import TellableError
-from fdrsvm.federated.memory import load_warm_start, store_warm_start
 from fdrsvm.federated.messages import Shape, Values
-from fdrsvm.federated.methods.subgradient import one_cut
-from fdrsvm.federated.problem import ClientProblem, stack_cuts
-from fdrsvm.federated.screen import (
-    Faults,
-    Rules,
-    faults_of,
-    judge_round,
+from fdrsvm.federated.methods.method import (
+    Algorithm,
+    Progress,
+    load_warm_start,
+    one_cut,
+    store_warm_start,
 )
+from fdrsvm.federated.problem import ClientProblem, stack_cuts
+from fdrsvm.federated.screen import Faults, Screen, faults_of
 from fdrsvm.native import screening as kernels
 from fdrsvm.solvers.solution import Status
 
@@ -75,10 +67,10 @@ class ADMMState:
     """Between two rounds."""
 
     w: Array
-    vectors: Array  # w_g + mu_g, one row a client
+    vectors: Array  # w_g + mu_g, one row per client
     rhos: Array  # with which these were made; nan before a client's first answer
-    duals: Array  # mu_g of the round to come, one row a client
-    own: Array  # w_g of the last round, one row a client; nan where the answer was lost
+    duals: Array  # mu_g of the round to come, one row per client
+    own: Array  # w_g of the last round, one row per client; nan where the answer was lost
     step: float  # ||w - previous w||
     rho: float
     tau: float
@@ -87,7 +79,7 @@ class ADMMState:
 
 
 @dataclass(frozen=True)
-class ADMM:
+class ADMM(Algorithm[ADMMState]):
     """Consensus ADMM.
 
     Parameters
@@ -111,7 +103,7 @@ class ADMM:
 
     name: ClassVar[str] = "admm"
     state_type: ClassVar[type] = ADMMState
-    patience: ClassVar[int | None] = None
+    needs_memory: ClassVar[bool] = True  # its duals
     rho: float = 1e-2
     tau: float | None = 0.0
     relaxation: float = 1.0
@@ -169,13 +161,15 @@ class ADMM:
         if not problem.has_solver:
             raise UnsupportedError(f"{self.name} needs the exact hinge risk without a support")
         w, rho = asked["points"][0], float(asked["rho"])
-        mu = asked["dual"] if "dual" in asked else self._dual_ascent(problem, memory, w, rho)
-        apart = memory["local"] - w if memory else np.zeros(problem.width)
+        apart, mu = np.zeros(problem.width), np.ones(problem.width)
+        if memory:
+            apart = memory["local"] - w
+            # Duals are in units of 1/rho, and rho may have changed.
+            mu = (memory["mu"] + memory["w"] - w) * (float(memory["rho"]) / rho)
+        mu = asked.get("dual", mu)
         client = problem.penalised(rho, float(asked["tau"]))
-        centre, centre_intercept = problem.split(w - mu)
-        solution = client.solve_quietly(
-            centre, centre_intercept, load_warm_start(memory), self.solver_tol
-        )
+        centre = problem.split(w - mu)
+        solution = client.solve_quietly(*centre, load_warm_start(memory), self.solver_tol)
         if solution.status is not Status.SOLVED:
             raise TellableError(
                 "local solve", f"must reach solver_tol = {self.solver_tol:g}", solution.status.value
@@ -193,52 +187,36 @@ class ADMM:
         kept = {"w": relaxed, "local": local, "mu": mu, "rho": np.array(rho)}
         return {**kept, **store_warm_start(solution.warm_start)}, answer
 
-    def _dual_ascent(self, problem: ClientProblem, memory: Values, w: Array, rho: float) -> Array:
-        """mu_g for this round; it is in units of 1/rho."""
-        if not memory:
-            return np.ones(problem.width)
-        return np.asarray((memory["mu"] + memory["w"] - w) * (float(memory["rho"]) / rho))
-
     def expects(self, federation: Federation, asked: Values) -> Mapping[str, Shape]:
         """A vector, three squares, a risk and a cut."""
         return {"vector": (federation.width,), "squares": (3,), **one_cut(federation)}
 
     def advance(self, federation: Federation, state: ADMMState, replies: Replies) -> ADMMState:
         """The weighted mean."""
-        present = replies.present
         vectors = replies.rows("vector", state.vectors)
-        rhos = np.where(present, state.rho, state.rhos)
+        rhos = np.where(replies.present, state.rho, state.rhos)
         w = self._mean(federation, state, vectors, rhos)
-        evidence = observe(federation, state.evidence, state.w, replies, newest=1.0)
+        own = vectors - state.duals  # w_g, from what the clients sent
+        if self.relaxation != 1.0:
+            own = (own - (1.0 - self.relaxation) * state.w) / self.relaxation
+        own[~replies.present] = np.nan
         residuals = self._residuals(federation, state, replies)
         rho = self._balanced(state.rho, residuals)
+        duals = vectors - w  # mu_g of the next round, in units of 1/rho
+        if self.balance:  # who never answered is taken to have had this rho
+            duals = duals * (np.where(np.isnan(rhos), rho, rhos) / rho)[:, None]
         return ADMMState(
             w=w,
             vectors=vectors,
             rhos=rhos,
-            duals=self._duals(vectors, rhos, w, rho),
-            own=self._own(state, vectors, present),
+            duals=duals,
+            own=own,
             step=length(w - state.w),
             rho=rho,
             tau=state.tau,
             residuals=residuals,
-            evidence=evidence,
+            evidence=self.observed(federation, state, replies),
         )
-
-    def _duals(self, vectors: Array, rhos: Array, w: Array, rho: float) -> Array:
-        """mu_g of the next round, in units of 1/rho; who never answered is taken to have had it."""
-        if not self.balance:
-            return vectors - w
-        ratios = np.where(np.isnan(rhos), rho, rhos) / rho
-        return np.asarray((vectors - w) * ratios[:, None])
-
-    def _own(self, state: ADMMState, vectors: Array, present: npt.NDArray[np.bool_]) -> Array:
-        """w_g, from what the clients sent; nan for the others."""
-        own = vectors - state.duals
-        if self.relaxation != 1.0:
-            own = (own - (1.0 - self.relaxation) * state.w) / self.relaxation
-        own[~present] = np.nan
-        return own
 
     def _mean(self, federation: Federation, state: ADMMState, vectors: Array, rhos: Array) -> Array:
         """Of all who have ever answered."""
@@ -250,47 +228,6 @@ class ADMM:
                 return state.w
             alphas = alphas / alphas.sum()
         return trimmed_mean(vectors, alphas, self.trim)
-
-    def judge(
-        self, federation: Federation, state: ADMMState, replies: Replies, rules: Rules
-    ) -> Faults:
-        """Risk at the model and cut against all rounds before, and the vector against the cut."""
-        answers = replies.answers
-        faults = judge_round(federation, rules, state.evidence, state.w, answers, touching=False)
-        if rules.of_sums:
-            return faults
-        solve = kernels.Solve(
-            w=state.w,
-            rho=float(state.rho),
-            tau=float(state.tau),
-            relaxation=float(self.relaxation),
-            gap=float(self.solver_tol),
-            n_features=federation.n_features,
-            norm=NORM_CODES[federation.norm],
-        )
-        found = kernels.judge_solves(
-            rules.bounds,
-            federation.radii,
-            solve,
-            answers,
-            replies.values,
-            state.duals,
-            state.own,
-        )
-        return {**faults_of(found), **faults}
-
-    def judge_evaluation(
-        self, federation: Federation, state: ADMMState, replies: Replies, rules: Rules
-    ) -> Faults:
-        """Risk and cut at the last mean, against all rounds before."""
-        return judge_round(federation, rules, state.evidence, state.w, replies.answers)
-
-    def forget(self, federation: Federation, state: ADMMState, client: int) -> ADMMState:
-        """Without its cuts, and without a say until its next answer."""
-        rhos = state.rhos.copy()
-        rhos[client] = np.nan
-        evidence = without_client(federation, state.evidence, client)
-        return replace(state, rhos=rhos, evidence=evidence)
 
     def _residuals(self, federation: Federation, state: ADMMState, replies: Replies) -> Residuals:
         """Of the round before: only then did clients see the w that theirs went into."""
@@ -317,43 +254,53 @@ class ADMM:
                 return rho / _RHO_STEP
         return rho
 
-    def model(self, state: ADMMState) -> Array:
-        """The newest mean."""
-        return state.w
+    def judge(
+        self, federation: Federation, state: ADMMState, replies: Replies, screen: Screen
+    ) -> Faults:
+        """Risk at the model and cut against all rounds before, and the vector against the cut."""
+        answers = replies.answers
+        # The cut was made where the local solve ended, not at w, so it does not touch the risk.
+        faults = screen.judge_round(federation, state.evidence, state.w, answers, touching=False)
+        if screen.of_sums:
+            return faults
+        solve = kernels.Solve(
+            w=state.w,
+            rho=float(state.rho),
+            tau=float(state.tau),
+            relaxation=float(self.relaxation),
+            gap=float(self.solver_tol),
+            n_features=federation.n_features,
+            norm=NORM_CODES[federation.norm],
+        )
+        findings = kernels.judge_solves(
+            screen.bounds,
+            federation.radii,
+            solve,
+            answers,
+            replies.values,
+            state.duals,
+            state.own,
+        )
+        return {**faults_of(findings), **faults}
 
-    def standing(self, state: ADMMState) -> Standing:
-        """The best of the means."""
-        return state.evidence.standing
+    def forget(self, federation: Federation, state: ADMMState, client: int) -> ADMMState:
+        """Without its cuts, and without a say until its next answer."""
+        rhos = state.rhos.copy()
+        rhos[client] = np.nan
+        evidence = state.evidence.without_client(federation, client)
+        return replace(state, rhos=rhos, evidence=evidence)
 
-    def residuals(self, state: ADMMState) -> dict[str, float]:
-        """Of the round before."""
-        return {
-            "primal": state.residuals.primal,
-            "dual": state.residuals.dual,
-            "rho": state.rho,
-        }
-
-    def is_settled(self, state: ADMMState) -> bool:
-        """Both residuals are below their goals."""
-        found = state.residuals
-        if not self.residual_tol > 0.0:
-            return False
-        return found.primal <= found.primal_goal and found.dual <= found.dual_goal
-
-    def settle(self, federation: Federation, state: ADMMState) -> ADMMState:
-        """The best bound from all cuts."""
-        return replace(state, evidence=settle(federation, state.evidence))
-
-    def pending(self, state: ADMMState) -> Array | None:
-        """The newest model: clients see it in the next round only."""
-        return state.w
-
-    def with_evaluation(
-        self, federation: Federation, state: ADMMState, replies: Replies
-    ) -> ADMMState:
-        """Risk and cut of the last mean count too."""
-        evidence = observe(federation, state.evidence, state.w, replies, newest=1.0)
-        return replace(state, evidence=evidence)
+    def progress(self, state: ADMMState) -> Progress:
+        """Settled once both residuals are below their goals."""
+        now = state.residuals
+        arrived = now.primal <= now.primal_goal and now.dual <= now.dual_goal
+        return Progress(
+            state.w,
+            state.evidence.certificate,
+            {"primal": now.primal, "dual": now.dual, "rho": state.rho},
+            pending=state.w,
+            is_settled=self.residual_tol > 0.0 and arrived,
+        )
 
 
 @dataclass(frozen=True)

@@ -25,10 +25,9 @@ from fdrsvm.federated.messages import Shape, Values
 from fdrsvm.federated.methods.baseline import (
     Baseline,
     BaselineState,
-    first_state,
     mean_vector,
-    model_and_round,
     next_state,
+    ridge_answer,
 )
 from fdrsvm.federated.methods.batches import (
     batch_size,
@@ -37,8 +36,7 @@ from fdrsvm.federated.methods.batches import (
     epoch_order,
     samples_of,
 )
-from fdrsvm.federated.methods.ridge import ridge_answer
-from fdrsvm.federated.methods.subgradient import one_cut
+from fdrsvm.federated.methods.method import one_cut
 from fdrsvm.federated.problem import ClientProblem
 from fdrsvm.native import steps
 
@@ -77,42 +75,31 @@ class FedAvg(Baseline):
         check_trim(self.trim)
 
     @property
-    def _pull(self) -> float:
-        """Weight of the proximal term."""
+    def pull(self) -> float:
+        """Weight of the term that holds clients near the model they were sent."""
         return 0.0
-
-    def start(self, federation: Federation) -> BaselineState:
-        """From w = 0."""
-        return first_state(federation)
-
-    def ask(self, federation: Federation, state: BaselineState, client: int) -> Values:
-        """The model, and the round."""
-        return model_and_round(state)
 
     def answer(
         self, problem: ClientProblem, memory: Values, asked: Values
     ) -> tuple[Values, dict[str, Array]]:
         """The client's own model after E epochs, with objective and cut at the one it was sent."""
-        model, epsilon = asked["points"][0], problem.profile.epsilon
-        found = ridge_answer(problem, model, penalty=epsilon)
-        return memory, {"vector": self._descend(problem, model, int(asked["round"])), **found}
-
-    def _descend(self, problem: ClientProblem, model: Array, t: int) -> Array:
-        profile = problem.profile
-        rng = client_generator(self.random_state, t, profile.client_id)
+        model, profile = asked["points"][0], problem.profile
+        evaluated = ridge_answer(problem, model, penalty=profile.epsilon)
+        rng = client_generator(self.random_state, int(asked["round"]), profile.client_id)
         descent = steps.Descent(
             epsilon=profile.epsilon,
             learning_rate=float(self.learning_rate),
-            prox_weight=float(self._pull),
+            prox_weight=float(self.pull),
             n_epochs=self.n_epochs,
         )
-        return steps.local_epochs(
+        vector = steps.local_epochs(
             samples_of(problem),
             model,
             epoch_order(rng, self.n_epochs, profile.n_samples, self.batch_fraction),
             batch_size(profile.n_samples, self.batch_fraction),
             descent,
         )
+        return memory, {"vector": vector, **evaluated}
 
     def expects(self, federation: Federation, asked: Values) -> Mapping[str, Shape]:
         """A model, an objective and a cut."""

@@ -19,9 +19,16 @@ scaled to sum to 1. A client also sends J_g and a cut of its loss at the model i
 [ridge-bound].
 
 Where this is our reading: Khanduri et al. (2023, arXiv 2311.12652) and the FDR-SVM authors' code
-average z over the clients at every local step, which takes E more exchanges a round. Here a client
-goes on with its own z until the round ends. The penalty is that of the other baselines, so that
-they compare; the authors' code has none. [feddro-published] is that code.
+average z over the clients at every local step, which takes E more exchanges per round. Here a
+client goes on with its own z until the round ends. The penalty is that of the other baselines, so
+that they compare; the authors' code has none. [feddro-published] is that code.
+
+At the server, with h_g = lam log M_g, the loss in J is the tilted mean of the h_g under alpha. So
+for any distribution q over the clients it is at least sum_g q_g h_g - lam KL(q || alpha), and the
+clients' cuts of their h_g make one of J's loss.
+
+exp and log may differ in their last bits between C libraries and processors, and so may FedDRO's
+models, objectives and bounds: [same-bits] does not hold for it.
 """
 
 from __future__ import annotations
@@ -33,29 +40,36 @@ from typing import ClassVar
 
 import numpy as np
 
-from fdrsvm.core.arrays import Array
-from fdrsvm.core.vectors import length
+from fdrsvm.core.arrays import Array, check_count, check_positive
+from fdrsvm.core.tilted_mean import tilted_mean
+from fdrsvm.core.vectors import dot, length, weighted_sum
+from fdrsvm.federated.aggregation import check_trim
 from fdrsvm.federated.federation import Federation, Replies
 from fdrsvm.federated.messages import Shape, Values
 from fdrsvm.federated.methods.baseline import (
+    Baseline,
     BaselineState,
-    first_state,
+    RidgeEvidence,
+    cuts_of,
     mean_vector,
-    model_and_round,
     penalties,
+    present_weights,
+    ridge_answer,
 )
-from fdrsvm.federated.methods.batches import client_generator, samples_of, step_batches
-from fdrsvm.federated.methods.ridge import ridge_answer
-from fdrsvm.federated.methods.subgradient import one_cut
-from fdrsvm.federated.methods.tilted import (
-    LOG_OF_NOTHING,
-    TiltedBaseline,
-    log_mean,
-    observe_tilted,
+from fdrsvm.federated.methods.batches import (
+    check_fraction,
+    client_generator,
+    samples_of,
+    step_batches,
 )
+from fdrsvm.federated.methods.method import one_cut
 from fdrsvm.federated.problem import ClientProblem
+from fdrsvm.federated.screen import Faults, Screen
 from fdrsvm.native import steps
+from fdrsvm.solvers.ridge_bound import RidgeCut
 
+_MOMENTUM_PER_RATE = 0.1  # beta / lr in the paper's runs, but for one data set
+LOG_OF_NOTHING = -1e100  # log 0, but a message must be finite
 _ALL_LOSSES = -1.0  # every loss is above it
 
 
@@ -67,7 +81,7 @@ class FedDROState(BaselineState):
 
 
 @dataclass(frozen=True)
-class FedDRO(TiltedBaseline):
+class FedDRO(Baseline):
     """FedDRO for the l2-regularised SVM, with a KL ball.
 
     Parameters
@@ -90,27 +104,55 @@ class FedDRO(TiltedBaseline):
 
     name: ClassVar[str] = "feddro"
     state_type: ClassVar[type] = FedDROState
+    learning_rate: float = 0.1
+    temperature: float = 10.0
+    momentum: float | None = None
+    n_steps: int = 5
+    batch_fraction: float = 0.2
+    random_state: int = 0
+    trim: float = 0.0
+
+    def __post_init__(self) -> None:
+        check_positive(self.learning_rate, "learning_rate")
+        check_positive(self.temperature, "temperature")
+        if self.momentum is not None:
+            check_fraction(self.momentum, "momentum")
+        check_count(self.n_steps, "n_steps", 1)
+        check_fraction(self.batch_fraction, "batch_fraction")
+        check_count(self.random_state, "random_state", 0)
+        check_trim(self.trim)
+
+    def judge(
+        self, federation: Federation, state: BaselineState, replies: Replies, screen: Screen
+    ) -> Faults:
+        """Nothing beyond the form: moments and tilted losses grow without a limit of use."""
+        return {}
+
+    @property
+    def beta(self) -> float:
+        """The momentum, given or not."""
+        if self.momentum is not None:
+            return float(self.momentum)
+        return min(1.0, _MOMENTUM_PER_RATE * self.learning_rate)
 
     def start(self, federation: Federation) -> FedDROState:
         """From w = 0, without an estimate z."""
-        state = first_state(federation)
+        state = super().start(federation)
         return FedDROState(state.w, state.t, state.step, state.evidence, 0.0)
 
     def ask(self, federation: Federation, state: FedDROState, client: int) -> Values:
         """The model, the round, and log z."""
-        return {**model_and_round(state), "log_moment": np.array(state.log_moment)}
+        return {**super().ask(federation, state, client), "log_moment": np.array(state.log_moment)}
 
     def answer(
         self, problem: ClientProblem, memory: Values, asked: Values
     ) -> tuple[Values, dict[str, Array]]:
         """The client's own model and log z, with objective and cut at the model it was sent."""
-        model, epsilon = asked["points"][0], problem.profile.epsilon
-        found = ridge_answer(problem, model, penalty=epsilon, temperature=self.temperature)
-        vector, log_moment = self._descend(problem, asked)
-        return memory, {"vector": vector, "log_moment": np.array(log_moment), **found}
-
-    def _descend(self, problem: ClientProblem, asked: Values) -> tuple[Array, float]:
         profile, t = problem.profile, int(asked["round"])
+        model = np.ascontiguousarray(asked["points"][0])
+        evaluated = ridge_answer(
+            problem, model, penalty=profile.epsilon, temperature=self.temperature
+        )
         rng = client_generator(self.random_state, t, profile.client_id)
         momentums, log_moment = np.full(self.n_steps, self.beta), float(asked["log_moment"])
         if t == 1:
@@ -124,9 +166,9 @@ class FedDRO(TiltedBaseline):
             first_step=(t - 1) * self.n_steps + 1,
         )
         batches = step_batches(rng, self.n_steps, profile.n_samples, self.batch_fraction)
-        model = np.ascontiguousarray(asked["points"][0])
         w, log_moment = steps.tilted_steps(samples_of(problem), model, batches, momentums, tilt)
-        return w, max(log_moment, LOG_OF_NOTHING)
+        log_moment = max(log_moment, LOG_OF_NOTHING)
+        return memory, {"vector": w, "log_moment": np.array(log_moment), **evaluated}
 
     def expects(self, federation: Federation, asked: Values) -> Mapping[str, Shape]:
         """A model, log z, an objective and a cut."""
@@ -136,18 +178,41 @@ class FedDRO(TiltedBaseline):
         """The means of those who answered."""
         w = mean_vector(federation, state, replies, self.trim)
         log_moment = log_mean(federation, replies, "log_moment")
-        evidence = observe_tilted(
-            federation,
-            state.evidence,
-            state.w,
-            replies,
-            temperature=self.temperature,
-            penalties=penalties(federation),
-        )
         return FedDROState(
             w=w,
             t=state.t + 1,
             step=length(w - state.w),
-            evidence=evidence,
+            evidence=self.observe_tilted(federation, state, replies, penalties(federation)),
             log_moment=state.log_moment if log_moment is None else log_moment,
         )
+
+    def observe_tilted(
+        self, federation: Federation, state: BaselineState, replies: Replies, penalties: Array
+    ) -> RidgeEvidence:
+        """After clients gave J_g, h_g plus ``penalties[g]`` ||w||^2, and the cut of h_g."""
+        w = state.w[: federation.n_features]
+        square = dot(w, w)
+        risks = replies.rows("risks", np.full((federation.n_clients, 1), np.nan))[:, 0]
+        losses = np.where(replies.present, risks - penalties * square, 0.0)
+        tilted = tilted_mean(losses, federation.alphas, self.temperature)
+        constants, slopes = cuts_of(federation, replies)
+        cut = RidgeCut(
+            dot(tilted.shares, constants) - tilted.price, weighted_sum(tilted.shares, slopes)
+        )
+        is_known = bool(replies.present[federation.alphas > 0.0].all())
+        objective = tilted.value + state.evidence.penalty * square if is_known else math.nan
+        return state.evidence.observe(federation, state.w, objective, risks, cut)
+
+
+def log_mean(federation: Federation, replies: Replies, name: str) -> float | None:
+    """Log of the mean, over those who answered, of what they sent the logarithm of.
+
+    None if they have no weight.
+    """
+    weights = present_weights(federation, replies)
+    counted = weights > 0.0
+    if not counted.any():
+        return None
+    logs = replies.rows(name, np.zeros(federation.n_clients))[counted]
+    top = float(logs.max())
+    return top + math.log(dot(weights[counted], np.exp(logs - top)))

@@ -31,22 +31,20 @@ from fdrsvm.core.arrays import Array
 from fdrsvm.core.vectors import length
 from fdrsvm.federated.federation import Federation, Replies
 from fdrsvm.federated.messages import Shape, Values
-from fdrsvm.federated.methods.baseline import first_state, mean_vector, model_and_round
+from fdrsvm.federated.methods.baseline import Baseline, mean_vector, ridge_answer
 from fdrsvm.federated.methods.batches import (
     Batches,
     client_generator,
     samples_of,
     step_batches,
 )
-from fdrsvm.federated.methods.feddro import FedDROState
-from fdrsvm.federated.methods.ridge import ridge_answer
-from fdrsvm.federated.methods.subgradient import one_cut
-from fdrsvm.federated.methods.tilted import (
+from fdrsvm.federated.methods.feddro import (
     LOG_OF_NOTHING,
-    TiltedBaseline,
+    FedDRO,
+    FedDROState,
     log_mean,
-    observe_tilted,
 )
+from fdrsvm.federated.methods.method import one_cut
 from fdrsvm.federated.problem import ClientProblem
 from fdrsvm.native import steps
 
@@ -62,7 +60,7 @@ class PublishedState(FedDROState):
 
 
 @dataclass(frozen=True)
-class FedDROPublished(TiltedBaseline):
+class FedDROPublished(FedDRO):
     """FedDRO as the FDR-SVM authors ran it; ``max_rounds = (n_steps + 1) T`` is their T rounds.
 
     Parameters
@@ -76,14 +74,16 @@ class FedDROPublished(TiltedBaseline):
 
     def start(self, federation: Federation) -> PublishedState:
         """From w = 0 and z = 0."""
-        state = first_state(federation)
+        state = super().start(federation)
         evidence = replace(state.evidence, penalty=_NO_PENALTY)
         return PublishedState(state.w, state.t, state.step, evidence, LOG_OF_NOTHING, 0)
 
-    def ask(self, federation: Federation, state: PublishedState, client: int) -> Values:
+    def ask(  # type: ignore[override]  # of its own states
+        self, federation: Federation, state: PublishedState, client: int
+    ) -> Values:
         """The model of this round, its number, the exchange, and log z."""
         return {
-            **model_and_round(state),
+            **Baseline.ask(self, federation, state, client),
             "exchange": np.array(float(state.exchange)),
             "log_moment": np.array(state.log_moment),
         }
@@ -92,54 +92,46 @@ class FedDROPublished(TiltedBaseline):
         self, problem: ClientProblem, memory: Values, asked: Values
     ) -> tuple[Values, dict[str, Array]]:
         """A step, if there is a z for it, and what the next one needs."""
-        j, t, model = int(asked["exchange"]), int(asked["round"]), asked["points"][0]
-        batches = self._batches(problem, t)
-        w, found = self._own_model(memory, asked), {}
+        j, t, profile = int(asked["exchange"]), int(asked["round"]), problem.profile
+        # All batches of a round are drawn in each of its exchanges: they are the same in each.
+        rng = client_generator(self.random_state, t, profile.client_id)
+        batches = step_batches(rng, self.n_steps, profile.n_samples, self.batch_fraction)
+        w, evaluated = np.array(asked["points"][0]), {}
+        if memory and memory["at"].tolist() == [float(t), float(j) - 1.0]:
+            w = np.array(memory["w"])  # it took part in the exchange before
         if j == 0:
-            found = ridge_answer(problem, model, penalty=_NO_PENALTY, temperature=self.temperature)
-        else:
-            w = self._step(problem, batches[j - 1 : j], (t - 1) * self.n_steps + j, w, asked)
+            evaluated = ridge_answer(problem, w, penalty=_NO_PENALTY, temperature=self.temperature)
+        else:  # step k, with the z that was sent: a momentum of 0 leaves it as it is
+            rate, k = self.learning_rate / self.temperature, (t - 1) * self.n_steps + j
+            batch, log_moment = batches[j - 1 : j], float(asked["log_moment"])
+            w, _ = self._step(problem, batch, w, 0.0, rate, log_moment, k)
         kept = {"w": w, "at": np.array([float(t), float(j)])}
         if j == self.n_steps:
             return kept, {"vector": w}
-        return kept, {"log_moment": np.array(self._moment(problem, batches[j : j + 1], w)), **found}
-
-    def _batches(self, problem: ClientProblem, t: int) -> Batches:
-        """All batches of round ``t``: the same in each of its exchanges."""
-        profile = problem.profile
-        rng = client_generator(self.random_state, t, profile.client_id)
-        return step_batches(rng, self.n_steps, profile.n_samples, self.batch_fraction)
-
-    def _own_model(self, memory: Values, asked: Values) -> Array:
-        """w_g, if this client took part in the exchange before; else the model of this round."""
-        before = [float(asked["round"]), float(asked["exchange"]) - 1.0]
-        if memory and memory["at"].tolist() == before:
-            return np.array(memory["w"])
-        return np.array(asked["points"][0])
+        # A step of length 0 that forgets all z before it gives log m_g.
+        _, log_moment = self._step(problem, batches[j : j + 1], w, 1.0, 0.0, -math.inf, 1)
+        return kept, {"log_moment": np.array(max(log_moment, LOG_OF_NOTHING)), **evaluated}
 
     def _step(
-        self, problem: ClientProblem, batch: Batches, k: int, w: Array, asked: Values
-    ) -> Array:
-        """Step ``k`` with the z that was sent: a momentum of 0 leaves it as it is."""
-        rate, log_moment = self.learning_rate / self.temperature, float(asked["log_moment"])
-        tilt = self._tilt(learning_rate=rate, log_moment=log_moment, first_step=k)
-        return steps.tilted_steps(samples_of(problem), w, batch, np.zeros(1), tilt)[0]
-
-    def _moment(self, problem: ClientProblem, batch: Batches, w: Array) -> float:
-        """Log m_g: a step of length 0 that forgets all z before it."""
-        tilt = self._tilt(learning_rate=0.0, log_moment=-math.inf, first_step=1)
-        found = steps.tilted_steps(samples_of(problem), w, batch, np.ones(1), tilt)[1]
-        return max(found, LOG_OF_NOTHING)
-
-    def _tilt(self, *, learning_rate: float, log_moment: float, first_step: int) -> steps.Tilt:
-        return steps.Tilt(
+        self,
+        problem: ClientProblem,
+        batch: Batches,
+        w: Array,
+        momentum: float,
+        learning_rate: float,
+        log_moment: float,
+        number: int,
+    ) -> tuple[Array, float]:
+        """Model and log z after step ``number``."""
+        tilt = steps.Tilt(
             epsilon=_NO_PENALTY,
             learning_rate=learning_rate,
             temperature=float(self.temperature),
             least=_POSITIVE_LOSSES,
             log_moment=log_moment,
-            first_step=first_step,
+            first_step=number,
         )
+        return steps.tilted_steps(samples_of(problem), w, batch, np.array([momentum]), tilt)
 
     def expects(self, federation: Federation, asked: Values) -> Mapping[str, Shape]:
         """Log m_g or, in the last exchange of a round, w_g; in the first also J_g and a cut."""
@@ -148,7 +140,7 @@ class FedDROPublished(TiltedBaseline):
             return {"vector": (federation.width,)}
         return {"log_moment": (), **(one_cut(federation) if j == 0 else {})}
 
-    def advance(
+    def advance(  # type: ignore[override]  # of its own states
         self, federation: Federation, state: PublishedState, replies: Replies
     ) -> PublishedState:
         """The estimate z moves with every m, the model after the last step of a round."""
@@ -161,13 +153,7 @@ class FedDROPublished(TiltedBaseline):
             mixed = steps.log_mix(state.log_moment, newest, self.beta)
             state = replace(state, log_moment=max(mixed, LOG_OF_NOTHING))
         if state.exchange == 0:
-            evidence = observe_tilted(
-                federation,
-                state.evidence,
-                state.w,
-                replies,
-                temperature=self.temperature,
-                penalties=np.zeros(federation.n_clients),
-            )
+            no_penalties = np.zeros(federation.n_clients)
+            evidence = self.observe_tilted(federation, state, replies, no_penalties)
             state = replace(state, evidence=evidence)
         return replace(state, exchange=state.exchange + 1)

@@ -36,5 +36,6 @@ class FedProx(FedAvg):
         check_non_negative(self.prox_weight, "prox_weight")
 
     @property
-    def _pull(self) -> float:
+    def pull(self) -> float:
+        """The prox weight."""
         return self.prox_weight

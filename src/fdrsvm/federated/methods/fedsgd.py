@@ -11,7 +11,6 @@ to 1.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -19,24 +18,22 @@ from fdrsvm.core.arrays import Array, check_positive
 from fdrsvm.core.vectors import dot
 from fdrsvm.federated.aggregation import check_trim, trimmed_mean
 from fdrsvm.federated.federation import Federation, Replies
-from fdrsvm.federated.messages import Shape, Values
+from fdrsvm.federated.messages import Values
 from fdrsvm.federated.methods.baseline import (
     Baseline,
     BaselineState,
     cuts_of,
-    first_state,
     next_state,
     penalties,
     present_weights,
+    ridge_answer,
 )
-from fdrsvm.federated.methods.ridge import ridge_answer
-from fdrsvm.federated.methods.subgradient import one_cut
 from fdrsvm.federated.problem import ClientProblem
 
 
 @dataclass(frozen=True)
 class FedSGD(Baseline):
-    """Subgradient descent on the l2-regularised SVM, one step a round.
+    """Subgradient descent on the l2-regularised SVM, one step per round.
 
     Parameters
     ----------
@@ -55,10 +52,6 @@ class FedSGD(Baseline):
         check_positive(self.learning_rate, "learning_rate")
         check_trim(self.trim)
 
-    def start(self, federation: Federation) -> BaselineState:
-        """From w = 0."""
-        return first_state(federation)
-
     def ask(self, federation: Federation, state: BaselineState, client: int) -> Values:
         """The model."""
         return {"points": state.w[None]}
@@ -68,10 +61,6 @@ class FedSGD(Baseline):
     ) -> tuple[Values, dict[str, Array]]:
         """Objective and cut at the model; the cut's slope is the loss's subgradient."""
         return memory, ridge_answer(problem, asked["points"][0], penalty=problem.profile.epsilon)
-
-    def expects(self, federation: Federation, asked: Values) -> Mapping[str, Shape]:
-        """An objective and a cut."""
-        return one_cut(federation)
 
     def advance(
         self, federation: Federation, state: BaselineState, replies: Replies

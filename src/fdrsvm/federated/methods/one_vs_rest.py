@@ -1,8 +1,8 @@
-"""Several models in the same rounds: one copy of a method a class, no round more than the slowest.
+"""Several models in the same rounds: one copy of a method per class, in as many as the slowest.
 
-Server   one state of the inner method a model; models within ``tol`` rest and are not asked again
+Server   one state of the inner method per model; models within ``tol`` rest and are not asked again
 Message  the inner method's arrays under their model's number: "0/points", "1/points", ...
-Client   one problem a model, over the same samples with other labels
+Client   one problem per model, over the same samples with other labels
 Stop     the largest of the models' certified relative gaps is within tol
 
 The models know nothing of each other: each has the certificate that a run of its own would give it.
@@ -10,9 +10,8 @@ The models know nothing of each other: each has the certificate that a run of it
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
-from functools import cached_property
 from types import GenericAlias
 from typing import Any, ClassVar, TypeAlias, TypeVar
 
@@ -20,14 +19,12 @@ import numpy as np
 
 from fdrsvm.core.arrays import Array, check_non_negative
 from fdrsvm.errors import InvalidInputError
-from fdrsvm.federated.certificate import Standing
+from fdrsvm.federated.certificate import join_certificates
 from fdrsvm.federated.federation import Federation, Replies
 from fdrsvm.federated.messages import ClientProfile, Shape, Values
-from fdrsvm.federated.methods.evaluation import Evaluation
-from fdrsvm.federated.methods.method import describe
-from fdrsvm.federated.methods.subgradient import one_cut
+from fdrsvm.federated.methods.method import Algorithm, Evaluation, Progress, describe
 from fdrsvm.federated.problem import ClientProblem
-from fdrsvm.federated.screen import Faults, Rules
+from fdrsvm.federated.screen import Faults, Screen
 
 States: TypeAlias = "tuple[Any, ...]"
 _Entry = TypeVar("_Entry")
@@ -35,7 +32,7 @@ _Entry = TypeVar("_Entry")
 
 @dataclass(frozen=True, eq=False)
 class OneVsRestProblem:
-    """One client's problems, one a model: the same samples and ball, other labels."""
+    """One client's problems, one per model: the same samples and ball, other labels."""
 
     problems: tuple[ClientProblem, ...]
 
@@ -60,33 +57,7 @@ class OneVsRestProblem:
 
 
 @dataclass(frozen=True)
-class OneVsRestStanding(Standing):
-    """Where several models stand.
-
-    ``model`` is all of them in a row. ``objective``, ``risks`` and the bounds are means over the
-    models, ``radius`` is the smallest, and ``gap`` is the largest of the relative gaps.
-    """
-
-    models: tuple[Standing, ...]
-
-    @property
-    def parts(self) -> tuple[Standing, ...]:
-        """Each model has a certificate and a proof of its own; ``proof`` is the first one's."""
-        return self.models
-
-    @property
-    def gap(self) -> float:
-        """Of the model that has farthest to go."""
-        return max(model.gap for model in self.models)
-
-    @property
-    def contradiction(self) -> float:
-        """The largest of the models'."""
-        return max(model.contradiction for model in self.models)
-
-
-@dataclass(frozen=True)
-class OneVsRest:
+class OneVsRest(Algorithm[States]):
     """Several models by one method, in the same rounds.
 
     Parameters
@@ -113,22 +84,11 @@ class OneVsRest:
         if isinstance(self.inner, OneVsRest):
             raise InvalidInputError("inner", "must train one model", "it trains several")
         check_non_negative(self.tol, "tol")
-
-    @cached_property
-    def state_type(self) -> Any:
-        """One state of the inner method a model."""
-        return GenericAlias(tuple, (self.inner.state_type, ...))
-
-    @property
-    def patience(self) -> int | None:
-        """That of the method: rounds in which no model gets on."""
-        patience: int | None = self.inner.patience
-        return patience
-
-    def _is_done(self, state: Any) -> bool:
-        """A state at rest changes only by a better bound, so this stays true until ``forget``."""
-        is_certified = self.tol > 0.0 and self.inner.standing(state).gap <= self.tol
-        return bool(is_certified or self.inner.is_settled(state))
+        # What is said of a method is said of several of it; one state of the method per model.
+        state_type = GenericAlias(tuple, (self.inner.state_type, ...))
+        object.__setattr__(self, "state_type", state_type)
+        object.__setattr__(self, "patience", self.inner.patience)
+        object.__setattr__(self, "needs_memory", self.inner.needs_memory)
 
     def start(self, federation: Federation) -> States:
         """All start alike; only the clients know how their labels differ."""
@@ -136,54 +96,32 @@ class OneVsRest:
 
     def ask(self, federation: Federation, state: States, client: int) -> Values:
         """What each model that is not done asks for."""
-        return _joined(
-            (k, self.inner.ask(federation, part, client))
-            for k, part in enumerate(state)
-            if not self._is_done(part)
+        return _join(
+            (k, self.inner.ask(federation, state[k], client)) for k in self._running(state)
         )
 
-    def answer(
+    def answer(  # type: ignore[override]  # a client of several models has several problems
         self, problem: OneVsRestProblem, memory: Values, asked: Values
     ) -> tuple[Values, dict[str, Array]]:
         """An answer for each model asked for; a model at rest may be asked for again."""
         if len(problem.problems) != self.n_models:
             raise InvalidInputError(
                 "problems",
-                f"there must be {self.n_models}, one a model",
+                f"there must be {self.n_models}, one per model",
                 f"there are {len(problem.problems)}",
             )
-        numbers = _numbers(asked)
-        memories = [(k, _part(memory, k)) for k in _numbers(memory) if k not in numbers]
-        answers = []
-        for k in numbers:
-            kept, found = self.inner.answer(problem.problems[k], _part(memory, k), _part(asked, k))
-            memories.append((k, kept))
-            answers.append((k, found))
-        return _joined(memories), _joined(answers)
+        memories, questions = dict(sorted(_split(memory).items())), _split(asked)
+        answers = {}
+        for k in sorted(questions):
+            known = memories.pop(k, {})
+            # Back in at the end: models that were not asked for come first.
+            memories[k], answers[k] = self.inner.answer(problem.problems[k], known, questions[k])
+        return _join(memories.items()), _join(answers.items())
 
     def expects(self, federation: Federation, asked: Values) -> Mapping[str, Shape]:
         """The form of the inner answers."""
-        return _joined(
-            (k, self.inner.expects(federation, _part(asked, k))) for k in _numbers(asked)
-        )
-
-    def judge(
-        self, federation: Federation, state: States, replies: Replies, rules: Rules
-    ) -> Faults:
-        """The inner method's rules, model by model."""
-        running = [k for k, part in enumerate(state) if not self._is_done(part)]
-        return _judged(self.inner.judge, federation, state, replies, rules, running)
-
-    def judge_evaluation(
-        self, federation: Federation, state: States, replies: Replies, rules: Rules
-    ) -> Faults:
-        """The same for the pending models; the others' risks are known."""
-        pending = [k for k, part in enumerate(state) if self.inner.pending(part) is not None]
-        return _judged(self.inner.judge_evaluation, federation, state, replies, rules, pending)
-
-    def forget(self, federation: Federation, state: States, client: int) -> States:
-        """In every model: whoever is wrong in one is not believed in another."""
-        return tuple(self.inner.forget(federation, part, client) for part in state)
+        questions = sorted(_split(asked).items())
+        return _join((k, self.inner.expects(federation, question)) for k, question in questions)
 
     def advance(self, federation: Federation, state: States, replies: Replies) -> States:
         """Each model by its own part of the answers.
@@ -191,113 +129,119 @@ class OneVsRest:
         A model that was at rest was not asked for, and has none, even if what was proved of it is
         forgotten by now.
         """
-        answered = {k for values in replies.values.values() for k in _numbers(values)}
+        by_model = _by_model(replies)
         return tuple(
-            self.inner.advance(federation, part, _replies_part(replies, k))
-            if k in answered
-            else part
+            self.inner.advance(federation, part, by_model[k]) if k in by_model else part
             for k, part in enumerate(state)
         )
 
-    def model(self, state: States) -> Array:
-        """The newest models in a row."""
-        return np.concatenate([self.inner.model(part) for part in state])
-
-    def standing(self, state: States) -> OneVsRestStanding:
-        """The best models in a row, with what is proved of each."""
-        models = tuple(self.inner.standing(part) for part in state)
-        return OneVsRestStanding(
-            model=np.concatenate([one.model for one in models]),
-            objective=float(np.mean([one.objective for one in models])),
-            risks=np.mean([one.risks for one in models], axis=0),
-            lower_bound=float(np.mean([one.lower_bound for one in models])),
-            radius=min(one.radius for one in models),
-            bound_everywhere=float(np.mean([one.bound_everywhere for one in models])),
-            proof=models[0].proof,
-            proof_everywhere=models[0].proof_everywhere,
-            models=models,
+    def progress(self, state: States) -> Progress:
+        """Models in a row, with what is proved of each; of each residual the largest."""
+        each = [self.inner.progress(part) for part in state]
+        model = np.concatenate([one.model for one in each])
+        is_pending = any(one.pending is not None for one in each)
+        return Progress(
+            model,
+            join_certificates([one.certificate for one in each]),
+            {name: max(one.residuals[name] for one in each) for name in each[0].residuals},
+            pending=model if is_pending else None,
+            is_settled=all(self._is_done(one) for one in each),
         )
 
-    def residuals(self, state: States) -> dict[str, float]:
-        """Of each number the largest over the models."""
-        found = [self.inner.residuals(part) for part in state]
-        return {name: max(one[name] for one in found) for name in found[0]}
-
-    def is_settled(self, state: States) -> bool:
-        """Every model is done."""
-        return all(self._is_done(part) for part in state)
+    def judge(
+        self, federation: Federation, state: States, replies: Replies, screen: Screen
+    ) -> Faults:
+        """The inner method's rules, model by model."""
+        models = self._running(state)
+        return _judge_each(self.inner.judge, models, federation, state, replies, screen)
 
     def settle(self, federation: Federation, state: States) -> States:
         """A better bound for each."""
         return tuple(self.inner.settle(federation, part) for part in state)
 
-    def pending(self, state: States) -> Array | None:
-        """All newest models in a row, if the risk of one is not known yet."""
-        points = [self.inner.pending(part) for part in state]
-        return None if all(point is None for point in points) else self.model(state)
+    def forget(self, federation: Federation, state: States, client: int) -> States:
+        """In every model: whoever is wrong in one is not believed in another."""
+        return tuple(self.inner.forget(federation, part, client) for part in state)
+
+    def evaluation(
+        self, federation: Federation, point: Array
+    ) -> tuple[str, Values, Mapping[str, Shape]]:
+        """Of all newest models at once."""
+        models = point.reshape(self.n_models, federation.width)
+        each = [self.inner.evaluation(federation, model) for model in models]
+        values = _join((k, values) for k, (_, values, _) in enumerate(each))
+        form = _join((k, form) for k, (_, _, form) in enumerate(each))
+        return describe(OneVsRest(Evaluation(), self.n_models)), values, form
+
+    def judge_evaluation(
+        self, federation: Federation, state: States, replies: Replies, screen: Screen
+    ) -> Faults:
+        """The same for the pending models; the others' risks are known."""
+        models = self._pending(state)
+        return _judge_each(self.inner.judge_evaluation, models, federation, state, replies, screen)
 
     def with_evaluation(self, federation: Federation, state: States, replies: Replies) -> States:
-        """After the answers to ``evaluation_request``."""
-        return tuple(
-            part
-            if self.inner.pending(part) is None
-            else self.inner.with_evaluation(federation, part, _replies_part(replies, k))
-            for k, part in enumerate(state)
-        )
+        """After the answers to ``evaluation``."""
+        evaluated, by_model = list(state), _by_model(replies)
+        for k in self._pending(state):
+            evaluated[k] = self.inner.with_evaluation(federation, state[k], by_model[k])
+        return tuple(evaluated)
+
+    def _is_done(self, now: Progress) -> bool:
+        """A state at rest changes only by a better bound, so this stays true until ``forget``."""
+        is_certified = self.tol > 0.0 and now.certificate.gap <= self.tol
+        return is_certified or now.is_settled
+
+    def _running(self, state: States) -> list[int]:
+        """Models that are not done."""
+        return [k for k, part in enumerate(state) if not self._is_done(self.inner.progress(part))]
+
+    def _pending(self, state: States) -> list[int]:
+        """Models whose newest form nobody has evaluated."""
+        return [k for k, part in enumerate(state) if self.inner.progress(part).pending is not None]
 
 
-def _judged(
-    judge: Callable[[Federation, Any, Replies, Rules], Faults],
+def _judge_each(
+    judge: Callable[[Federation, Any, Replies, Screen], Faults],
+    models: Iterable[int],
     federation: Federation,
     state: States,
     replies: Replies,
-    rules: Rules,
-    models: Iterable[int],
+    screen: Screen,
 ) -> Faults:
     """A client's first fault, with the model's number."""
     faults: Faults = {}
+    by_model = _by_model(replies)
     for k in models:
-        for g, fault in judge(federation, state[k], _replies_part(replies, k), rules).items():
+        for g, fault in judge(federation, state[k], by_model[k], screen).items():
             faults.setdefault(g, replace(fault, text=f"model {k}: {fault.text}"))
     return faults
 
 
-def evaluation_request(
-    federation: Federation, point: Array
-) -> tuple[str, Values, Mapping[str, Shape]]:
-    """How to ask for risk and cut at a model, or at several in a row: method, values, form."""
-    models = point.reshape(-1, federation.width)
-    if len(models) == 1:
-        return describe(Evaluation()), {"points": models}, one_cut(federation)
-    method = OneVsRest(Evaluation(), len(models))
-    asked = _joined((k, {"points": model[None]}) for k, model in enumerate(models))
-    return describe(method), asked, _joined((k, one_cut(federation)) for k in range(len(models)))
-
-
-def _joined(parts: Iterable[tuple[int, Mapping[str, _Entry]]]) -> dict[str, _Entry]:
+def _join(parts: Iterable[tuple[int, Mapping[str, _Entry]]]) -> dict[str, _Entry]:
     """Entries of several models, each name with its model's number in front."""
     return {f"{k}/{name}": entry for k, part in parts for name, entry in part.items()}
 
 
-def _part(values: Mapping[str, _Entry], model: int) -> dict[str, _Entry]:
-    """The entries of one model, under the inner method's names."""
-    prefix = f"{model}/"
+def _split(values: Mapping[str, _Entry]) -> dict[int, dict[str, _Entry]]:
+    """The entries of each model, under the inner method's names."""
+    parts: dict[int, dict[str, _Entry]] = {}
+    for path, entry in values.items():
+        number, _, name = path.partition("/")
+        parts.setdefault(int(number), {})[name] = entry
+    return parts
+
+
+def _by_model(replies: Replies) -> dict[int, Replies]:
+    """The answers of each model that has one."""
+    split = {g: _split(values) for g, values in replies.values.items()}
+    models = {k for parts in split.values() for k in parts}
     return {
-        name.removeprefix(prefix): entry
-        for name, entry in values.items()
-        if name.startswith(prefix)
-    }
-
-
-def _numbers(values: Mapping[str, Any]) -> Sequence[int]:
-    """Which models have an entry."""
-    return sorted({int(name.partition("/")[0]) for name in values})
-
-
-def _replies_part(replies: Replies, model: int) -> Replies:
-    return Replies(
-        tuple(
-            None if update is None else replace(update, values=_part(update.values, model))
-            for update in replies.updates
+        k: Replies(
+            [
+                None if update is None else replace(update, values=split[g].get(k, {}))
+                for g, update in enumerate(replies.updates)
+            ]
         )
-    )
+        for k in sorted(models)
+    }

@@ -21,15 +21,16 @@ from scipy import sparse
 from fdrsvm.core.arrays import Array, check_choice, check_count, check_non_negative, check_positive
 from fdrsvm.core.vectors import length, norm_rows, weighted_sum
 from fdrsvm.errors import UnsupportedError
-from fdrsvm.federated.certificate import Standing, no_standing
+from fdrsvm.federated.certificate import Certificate, no_certificate
 from fdrsvm.federated.differential import subgradient_sensitivity
 from fdrsvm.federated.federation import Federation, Replies
 from fdrsvm.federated.joining import TellableError
 from fdrsvm.federated.messages import Shape, Values
 from fdrsvm.federated.methods.batches import client_generator
+from fdrsvm.federated.methods.method import Algorithm, Progress
 from fdrsvm.federated.methods.subgradient import StepDecay
 from fdrsvm.federated.problem import ClientProblem
-from fdrsvm.federated.screen import Faults, Rules
+from fdrsvm.federated.screen import Faults, Screen
 from fdrsvm.risk.worst_case import RiskOracle
 
 _ROUNDING = 1e-12  # a row scaled to the radius may be longer by this share
@@ -43,11 +44,11 @@ class PrivateSubgradientState:
     mean: Array  # of the iterates, the t-th with weight t
     t: int
     mean_length: float  # of the weighted mean of the noisy subgradients
-    standing: Standing
+    certificate: Certificate
 
 
 @dataclass(frozen=True)
-class PrivateSubgradient:
+class PrivateSubgradient(Algorithm[PrivateSubgradientState]):
     """The subgradient method with noise added at the clients.
 
     Parameters
@@ -70,7 +71,6 @@ class PrivateSubgradient:
 
     name: ClassVar[str] = "private-subgradient"
     state_type: ClassVar[type] = PrivateSubgradientState
-    patience: ClassVar[int | None] = None
     noise_multiplier: float
     radius: float
     step_size: float = 1.0
@@ -90,7 +90,7 @@ class PrivateSubgradient:
     def start(self, federation: Federation) -> PrivateSubgradientState:
         """From w = 0."""
         zero = np.zeros(federation.width)
-        return PrivateSubgradientState(zero, zero, 1, np.inf, no_standing(federation))
+        return PrivateSubgradientState(zero, zero, 1, np.inf, no_certificate(federation))
 
     def ask(self, federation: Federation, state: PrivateSubgradientState, client: int) -> Values:
         """The model, and the round's number for a seed."""
@@ -154,7 +154,7 @@ class PrivateSubgradient:
         federation: Federation,
         state: PrivateSubgradientState,
         replies: Replies,
-        rules: Rules,
+        screen: Screen,
     ) -> Faults:
         """Nobody: noise has no bound, so whatever is finite could be honest."""
         return {}
@@ -164,16 +164,6 @@ class PrivateSubgradient:
     ) -> PrivateSubgradientState:
         """Nothing of a client is kept."""
         return state
-
-    def judge_evaluation(
-        self,
-        federation: Federation,
-        state: PrivateSubgradientState,
-        replies: Replies,
-        rules: Rules,
-    ) -> Faults:
-        """Nobody, as in a round."""
-        return self.judge(federation, state, replies, rules)
 
     def advance(
         self, federation: Federation, state: PrivateSubgradientState, replies: Replies
@@ -193,24 +183,8 @@ class PrivateSubgradient:
             mean=(1.0 - newest) * state.mean + newest * w,
             t=state.t + 1,
             mean_length=length(mean),
-            standing=state.standing,
+            certificate=state.certificate,
         )
-
-    def model(self, state: PrivateSubgradientState) -> Array:
-        """The weighted mean of the iterates: noise averages out."""
-        return state.mean
-
-    def standing(self, state: PrivateSubgradientState) -> Standing:
-        """Nothing is proved: the objective is infinite."""
-        return state.standing
-
-    def residuals(self, state: PrivateSubgradientState) -> dict[str, float]:
-        """Length of the mean noisy subgradient."""
-        return {"subgradient": state.mean_length}
-
-    def is_settled(self, state: PrivateSubgradientState) -> bool:
-        """It has no rule of its own: the rounds are what the budget allows."""
-        return False
 
     def settle(
         self, federation: Federation, state: PrivateSubgradientState
@@ -218,12 +192,9 @@ class PrivateSubgradient:
         """There is no bound."""
         return state
 
-    def pending(self, state: PrivateSubgradientState) -> Array | None:
-        """Nothing: a last evaluation would cost privacy too."""
-        return None
+    def progress(self, state: PrivateSubgradientState) -> Progress:
+        """The weighted mean of the iterates, since noise averages out; nothing is proved of it.
 
-    def with_evaluation(
-        self, federation: Federation, state: PrivateSubgradientState, replies: Replies
-    ) -> PrivateSubgradientState:
-        """Nothing was pending."""
-        return state
+        Nothing is pending: a last evaluation would cost privacy too.
+        """
+        return Progress(state.mean, state.certificate, {"subgradient": state.mean_length})

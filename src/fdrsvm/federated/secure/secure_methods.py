@@ -30,7 +30,7 @@ from fdrsvm.federated.methods import (
     OneVsRest,
     Subgradient,
 )
-from fdrsvm.federated.methods.evaluation import Evaluation
+from fdrsvm.federated.methods.method import Evaluation
 
 _BASELINES = (FedSGD, FedAvg)
 
