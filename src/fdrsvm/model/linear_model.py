@@ -21,6 +21,10 @@ from fdrsvm.errors import InvalidInputError, NumericalError
 
 Label: TypeAlias = str | int | float | bool
 
+# What ``fit`` keeps in a model's record about its classes.
+POSITIVE = "positive"  # of two classes: the one that scores of one class are of
+VERDICT = "verdict"  # what is wrong with the model, if anything is, and what to type about it
+
 
 @dataclass(frozen=True, eq=False)
 class LinearModel:
