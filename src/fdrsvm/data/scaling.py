@@ -8,7 +8,7 @@ Privacy. With P features, these numbers leave a client:
 
 - ``FederatedMinMaxScaler(limits=(low, high))``: none. Engineering limits are agreed beforehand.
 - ``FederatedMinMaxScaler()``: 2 P, the smallest and the largest value of each feature. These are
-  readings of the plant, exact ones, and the most extreme of all plants' are in the fitted scaler
+  readings of the client, exact ones, and the most extreme of all clients' are in the fitted scaler
   that everybody gets. Use limits where that matters.
 - ``FederatedStandardScaler()``: 2 P + 1, the mean and the variance of each feature and the number
   of rows. Of a client with one row the mean is that row, and two rows can be told from their mean
@@ -46,6 +46,7 @@ from fdrsvm.core.arrays import (
     refuse_stand_ins,
 )
 from fdrsvm.core.products import weighted_sum
+from fdrsvm.data.training_data import check_clients, check_weights, rows_by_client
 from fdrsvm.errors import InvalidInputError, NumericalError
 
 __all__ = [
@@ -74,14 +75,8 @@ class MinMaxSummary:
     high: Array
 
     def __post_init__(self) -> None:
-        low = _check_features(self.low, "low")
-        high = check_vector(self.high, "high", low.size, "features")
-        if (low > high).any():
-            column = int(np.flatnonzero(low > high)[0])
-            raise InvalidInputError(
-                "low", "must not exceed high", f"{column_label(None, column)} does"
-            )
-        _freeze(self, low=low, high=high)
+        low, high = _freeze(self, "low", "high")
+        _refuse_columns(low > high, "low", "must not exceed high", "does")
 
     @property
     def n_features(self) -> int:
@@ -106,15 +101,9 @@ class MomentSummary:
     variance: Array
 
     def __post_init__(self) -> None:
-        weight = check_non_negative(self.weight, "weight")
-        mean = _check_features(self.mean, "mean")
-        variance = check_vector(self.variance, "variance", mean.size, "features")
-        if (variance < 0.0).any():
-            column = int(np.flatnonzero(variance < 0.0)[0])
-            raise InvalidInputError(
-                "variance", "must not be negative", f"{column_label(None, column)} is"
-            )
-        _freeze(self, weight=weight, mean=mean, variance=variance)
+        object.__setattr__(self, "weight", check_non_negative(self.weight, "weight"))
+        _, variance = _freeze(self, "mean", "variance")
+        _refuse_columns(variance < 0.0, "variance", "must not be negative", "is")
 
     @property
     def n_features(self) -> int:
@@ -123,25 +112,38 @@ class MomentSummary:
 
 
 class _Scaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
-    """What both scalers share: columns, and answers that fit into float64."""
+    """What both scalers share: rows as they come, columns, and answers that fit into float64."""
 
-    def _set_features(self, n_features: int, feature_names: Any) -> None:
-        """What ``validate_data`` does, where there is no X."""
-        if feature_names is not None:
-            self.feature_names_in_ = _check_names(feature_names, n_features)
-        elif hasattr(self, "feature_names_in_"):
-            del self.feature_names_in_
-        self.n_features_in_ = n_features
+    def _refuse_sparse(self, X: Any) -> None:
+        """Where zeros would be filled."""
+        raise NotImplementedError
 
-    def _check_scaled(self, X: Any, **options: Any) -> Matrix:
-        """Not by ``validate_data``: an array that ``transform`` made has no names, and need not."""
+    def _read(self, X: Any, *, reset: bool = False) -> Matrix:
+        """X with the columns of ``fit``; with ``reset`` they are learnt from it."""
+        if not reset:
+            check_is_fitted(self)
+        self._refuse_sparse(X)
         refuse_stand_ins(X, "X")
-        X = check_array(X, dtype=np.float64, **options)
+        return validate_data(self, X, dtype=np.float64, accept_sparse="csr", reset=reset)
+
+    def _read_scaled(self, X: Any) -> Matrix:
+        """Not by ``validate_data``: an array that ``transform`` made has no names, and need not."""
+        check_is_fitted(self)
+        self._refuse_sparse(X)
+        refuse_stand_ins(X, "X")
+        X = check_array(X, dtype=np.float64, accept_sparse="csr")
         if X.shape[1] != self.n_features_in_:
             raise InvalidInputError(
                 "X", f"must have the {self.n_features_in_} features of fit", f"it has {X.shape[1]}"
             )
         return X
+
+    def _set_features(self, n_features: int, feature_names: Any) -> None:
+        """What ``validate_data`` does, where there is no X."""
+        self.__dict__.pop("feature_names_in_", None)  # of an earlier fit
+        if feature_names is not None:
+            self.feature_names_in_ = _check_names(feature_names, n_features)
+        self.n_features_in_ = n_features
 
     def _check_finite(self, values: Array, what: str) -> Array:
         return _check_representable(values, what, getattr(self, "feature_names_in_", None))
@@ -176,7 +178,7 @@ class FederatedMinMaxScaler(_Scaler):
     Notes
     -----
     Privacy: without limits 2 P numbers leave a client, and they are readings: an extreme value of
-    one plant becomes known to all. With limits nothing leaves it.
+    one client becomes known to all. With limits nothing leaves it.
 
     Unlike scikit-learn's ``MinMaxScaler``, a feature is constant only if its range is 0 and not
     when it is below 2e-15, so that small units do no harm.
@@ -204,7 +206,7 @@ class FederatedMinMaxScaler(_Scaler):
     @staticmethod
     def summarise(X: Any) -> MinMaxSummary:
         """The client's part: the range of each feature, 2 P numbers."""
-        _refuse_sparse(X)
+        _refuse_any_sparse(X)
         X = check_matrix(X)
         return MinMaxSummary(X.min(axis=0), X.max(axis=0))
 
@@ -227,10 +229,8 @@ class FederatedMinMaxScaler(_Scaler):
         clients : array of shape (n_samples,), optional
             A client label for each row. None means one client.
         """
-        _refuse_sparse(X)
-        refuse_stand_ins(X, "X")
-        X = validate_data(self, X, dtype=np.float64)
-        groups = _rows_by_client(clients, X.shape[0])
+        X = self._read(X, reset=True)
+        groups = _groups(clients, X.shape[0])
         if self.limits is None:
             summary = self.combine([self.summarise(X[rows]) for rows in groups])
         else:
@@ -259,13 +259,19 @@ class FederatedMinMaxScaler(_Scaler):
                     "must be empty if limits are agreed, so that nothing leaves a client",
                     "there are some",
                 )
-            summary = _check_limits(self.limits, _count_features(self.limits, feature_names))
+            lengths = [_length(value) for value in (feature_names, *_check_pair(self.limits))]
+            known = [length for length in lengths if length is not None]
+            if not known:
+                raise InvalidInputError(
+                    "feature_names", "must be given if the limits are two numbers", "they are None"
+                )
+            summary = _check_limits(self.limits, known[0])
         self._set_features(summary.n_features, feature_names)
         return self._set_range(summary)
 
     def transform(self, X: Any) -> Array:
         """X as a dense array scaled by the range."""
-        X = self._check_rows(X)
+        X = self._read(X)
         if self.clip:
             X = np.clip(X, self.low_, self.high_)
         elif self.limits is not None:
@@ -276,24 +282,18 @@ class FederatedMinMaxScaler(_Scaler):
 
     def inverse_transform(self, X: Any) -> Array:
         """What was scaled to X; values that were clipped come back as the limit."""
-        check_is_fitted(self)
-        _refuse_sparse(X)
-        X = self._check_scaled(X)
+        X = self._read_scaled(X)
         with np.errstate(over="ignore"):
             original = X * self.range_ + self.low_
         return self._check_finite(original, "original value")
 
     def count_outside(self, X: Any) -> npt.NDArray[np.int64]:
         """How many values of each feature lie outside the range: those that ``clip`` moves."""
-        X = self._check_rows(X)
+        X = self._read(X)
         return np.asarray(self._outside(X).sum(axis=0), dtype=np.int64)
 
-    def _check_rows(self, X: Any) -> Array:
-        check_is_fitted(self)
-        _refuse_sparse(X)
-        refuse_stand_ins(X, "X")
-        rows: Array = validate_data(self, X, dtype=np.float64, reset=False)
-        return rows
+    def _refuse_sparse(self, X: Any) -> None:
+        _refuse_any_sparse(X)
 
     def _set_range(self, summary: MinMaxSummary) -> Self:
         check_flag(self.clip, "clip")
@@ -386,7 +386,7 @@ class FederatedStandardScaler(_Scaler):
             Not negative. A row of weight 2 counts as two rows, one of weight 0 as none.
         """
         X = check_matrix(X)
-        weights = _check_weights(sample_weight, X.shape[0])
+        weights = check_weights(sample_weight, X.shape[0])
         if (weights == 0.0).any():  # such rows must not even overflow
             X, weights = X[weights > 0.0], weights[weights > 0.0]
         if weights.size == 0:
@@ -436,11 +436,9 @@ class FederatedStandardScaler(_Scaler):
         sample_weight : array of shape (n_samples,), optional
             Not negative. A row of weight 2 counts as two rows, one of weight 0 as none.
         """
-        self._refuse_shifting_sparse(X)
-        refuse_stand_ins(X, "X")
-        X = validate_data(self, X, dtype=np.float64, accept_sparse="csr")
-        weights = _check_weights(sample_weight, X.shape[0])
-        groups = _rows_by_client(clients, X.shape[0])
+        X = self._read(X, reset=True)
+        weights = check_weights(sample_weight, X.shape[0])
+        groups = _groups(clients, X.shape[0])
         summaries = [self.summarise(X[rows], weights[rows]) for rows in groups]
         return self._set_moments(self.combine(summaries))
 
@@ -459,10 +457,7 @@ class FederatedStandardScaler(_Scaler):
 
     def transform(self, X: Any) -> Matrix:
         """X shifted and scaled: a dense array, or CSR if X is sparse."""
-        check_is_fitted(self)
-        self._refuse_shifting_sparse(X)
-        refuse_stand_ins(X, "X")
-        X = validate_data(self, X, dtype=np.float64, accept_sparse="csr", reset=False)
+        X = self._read(X)
         with np.errstate(over="ignore"):
             if sparse.issparse(X):
                 return self._replace_stored(X, X.data / self.scale_[X.indices])
@@ -471,9 +466,7 @@ class FederatedStandardScaler(_Scaler):
 
     def inverse_transform(self, X: Any) -> Matrix:
         """What was scaled to X."""
-        check_is_fitted(self)
-        self._refuse_shifting_sparse(X)
-        X = self._check_scaled(X, accept_sparse="csr")
+        X = self._read_scaled(X)
         with np.errstate(over="ignore"):
             if sparse.issparse(X):
                 return self._replace_stored(X, X.data * self.scale_[X.indices])
@@ -495,7 +488,7 @@ class FederatedStandardScaler(_Scaler):
         self.n_samples_seen_ = summary.weight
         return self
 
-    def _refuse_shifting_sparse(self, X: Any) -> None:
+    def _refuse_sparse(self, X: Any) -> None:
         if self.with_mean and sparse.issparse(X):
             raise InvalidInputError(
                 "with_mean",
@@ -552,27 +545,11 @@ def _sparse_moments(X: Matrix, shares: Array) -> tuple[Array, Array]:
     return mean, column_sums(entry_shares * deviations**2) + zeros * mean**2
 
 
-def _rows_by_client(clients: Any, n_samples: int) -> list[Any]:
-    """Row numbers of each client, in the order of the clients' labels."""
+def _groups(clients: Any, n_samples: int) -> Sequence[Any]:
+    """Which rows each client has, in the order of the clients' labels."""
     if clients is None:
         return [slice(None)]
-    labels = np.asarray(clients)
-    if labels.shape != (n_samples,):
-        raise InvalidInputError(
-            "clients",
-            f"must have shape ({n_samples},), one label for each row",
-            f"its shape is {labels.shape}",
-        )
-    try:
-        n_missing = np.count_nonzero(labels != labels)  # NaN and NaT differ from themselves
-        codes, counts = np.unique(labels, return_inverse=True, return_counts=True)[1:]
-    except TypeError:  # None and pandas.NA have no order
-        raise InvalidInputError(
-            "clients", "labels must be of one kind and not missing", "they are not"
-        ) from None
-    if n_missing:
-        raise InvalidInputError("clients", "labels must not be missing", f"{n_missing} are")
-    return np.split(np.argsort(codes, kind="stable"), np.cumsum(counts)[:-1])
+    return rows_by_client(check_clients(clients, n_samples))[1]
 
 
 def _check_summaries(summaries: Iterable[_Summary], kind: type[_Summary]) -> Sequence[_Summary]:
@@ -593,16 +570,6 @@ def _check_summaries(summaries: Iterable[_Summary], kind: type[_Summary]) -> Seq
     return parts
 
 
-def _check_weights(sample_weight: Any, n_samples: int) -> Array:
-    if sample_weight is None:
-        return np.ones(n_samples)
-    weights = check_vector(sample_weight, "sample_weight", n_samples, "samples")
-    if (weights < 0.0).any():
-        row = int(np.flatnonzero(weights < 0.0)[0])
-        raise InvalidInputError("sample_weight", "must not be negative", f"row {row} is")
-    return weights
-
-
 def _total(weights: Array) -> float:
     try:
         return math.fsum(weights)
@@ -612,7 +579,9 @@ def _total(weights: Array) -> float:
 
 def _check_limits(limits: Any, n_features: int) -> MinMaxSummary:
     low, high = (
-        _check_bound(bound, f"limits ({end})", n_features)
+        np.full(n_features, check_finite(bound, f"limits ({end})"))
+        if _length(bound) is None
+        else check_vector(bound, f"limits ({end})", n_features, "features")
         for bound, end in zip(_check_pair(limits), ("low", "high"), strict=True)
     )
     if (low > high).any():
@@ -631,32 +600,12 @@ def _check_pair(limits: Any) -> Any:
     return limits
 
 
-def _check_bound(bound: Any, argument: str, n_features: int) -> Array:
-    if _length(bound) is None:
-        return np.full(n_features, check_finite(bound, argument))
-    return check_vector(bound, argument, n_features, "features")
-
-
-def _count_features(limits: Any, feature_names: Any) -> int:
-    counts = [_length(value) for value in (feature_names, *_check_pair(limits))]
-    known = [count for count in counts if count is not None]
-    if not known:
-        raise InvalidInputError(
-            "feature_names", "must be given if the limits are two numbers", "they are None"
-        )
-    return known[0]
-
-
 def _length(value: Any) -> int | None:
     """None for a number, even if wrapped in an array without dimensions."""
     try:
         return len(value)
     except TypeError:
         return None
-
-
-def _check_features(value: Any, argument: str) -> Array:
-    return check_vector(value, argument, _length(value) or 1, "features")
 
 
 def _check_names(feature_names: Any, n_features: int) -> npt.NDArray[np.object_]:
@@ -683,7 +632,7 @@ def _check_representable(values: Array, what: str, names: Any = None) -> Array:
     return values
 
 
-def _refuse_sparse(X: Any) -> None:
+def _refuse_any_sparse(X: Any) -> None:
     if sparse.issparse(X):
         raise InvalidInputError(
             "X",
@@ -692,9 +641,20 @@ def _refuse_sparse(X: Any) -> None:
         )
 
 
-def _freeze(summary: Any, **fields: Any) -> None:
-    for name, value in fields.items():
-        if isinstance(value, np.ndarray):
-            value = value.copy()  # the caller's may change, and must stay writeable
-            value.flags.writeable = False
-        object.__setattr__(summary, name, value)
+def _refuse_columns(broken: npt.NDArray[np.bool_], argument: str, rule: str, failing: str) -> None:
+    if broken.any():
+        column = column_label(None, int(np.flatnonzero(broken)[0]))
+        raise InvalidInputError(argument, rule, f"{column} {failing}")
+
+
+def _freeze(summary: Any, *names: str) -> list[Array]:
+    """Vectors with one entry per feature, checked, as copies that nobody can change."""
+    frozen: list[Array] = []
+    for name in names:
+        value = getattr(summary, name)
+        size = frozen[0].size if frozen else _length(value) or 1
+        vector = check_vector(value, name, size, "features").copy()
+        vector.flags.writeable = False
+        object.__setattr__(summary, name, vector)
+        frozen.append(vector)
+    return frozen

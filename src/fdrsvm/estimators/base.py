@@ -21,7 +21,7 @@ from fdrsvm.data.training_data import (
     client_shares,
     read_training_data,
 )
-from fdrsvm.errors import CorruptDataError, NumericalError
+from fdrsvm.errors import CorruptDataError
 from fdrsvm.estimators.advice import (
     Setting,
     flip_share,
@@ -33,7 +33,7 @@ from fdrsvm.estimators.advice import (
 from fdrsvm.federated.rounds import Result, RoundRecord
 from fdrsvm.federated.train import make_problems, train
 from fdrsvm.model.export import to_json, to_onnx, to_structured_text, write_onnx
-from fdrsvm.model.linear_model import Label, LinearModel
+from fdrsvm.model.linear_model import Label, LinearModel, choose_labels, score_rows
 from fdrsvm.model.model_file import load_model, save_model
 
 _MAX_SEED = 2**31 - 1
@@ -76,13 +76,7 @@ class LinearClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         check_is_fitted(self)
         check_columns(X)
         X = validate_data(self, X, accept_sparse="csr", dtype=np.float64, reset=False)
-        with np.errstate(over="ignore", invalid="ignore"):
-            scores: Array = np.asarray(X @ self.coef_.T) + self.intercept_
-        if not np.isfinite(scores).all():
-            # Else NaN > 0 is False, and a machine that left its range would pass for healthy.
-            row = int(np.argwhere(~np.isfinite(scores))[0, 0])
-            raise NumericalError(f"X: the score of row {row} overflows float64")
-        return scores[:, 0] if len(self.classes_) == 2 else scores
+        return score_rows(X, self.coef_, self.intercept_)
 
     def predict(self, X: Any) -> npt.NDArray[Any]:
         """Labels, one per sample; equal scores go to the class that comes first.
@@ -91,10 +85,7 @@ class LinearClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         ----------
         X : array, DataFrame or CSR of shape (n_samples, n_features)
         """
-        scores = self.decision_function(X)
-        index = scores > 0.0 if scores.ndim == 1 else scores.argmax(axis=1)
-        labels: npt.NDArray[Any] = self.classes_[index.astype(np.intp)]
-        return labels
+        return choose_labels(self.decision_function(X), self.classes_)
 
     def save(self, path: PathLike) -> None:
         """Write the fitted model to a safe file, see :mod:`fdrsvm.model.model_file`.

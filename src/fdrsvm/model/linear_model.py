@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-from fdrsvm.core.arrays import Array, check_matrix, check_vector
+from fdrsvm.core.arrays import Array, Matrix, check_matrix, check_vector
 from fdrsvm.core.plain_json import check_text, plain
 from fdrsvm.errors import InvalidInputError, NumericalError
 
@@ -113,20 +113,11 @@ class LinearModel:
         """
         matrix = check_matrix(X)
         self._check_columns(matrix.shape[1], getattr(X, "columns", None))
-        with np.errstate(over="ignore", invalid="ignore"):
-            scores: Array = np.asarray(matrix @ self.coef.T) + self.intercept
-        if not np.isfinite(scores).all():
-            # Else NaN > 0 is False, and a machine that left its range would pass for classes[0].
-            row = int(np.argwhere(~np.isfinite(scores))[0, 0])
-            raise NumericalError(f"X: the score of row {row} overflows float64")
-        return scores[:, 0] if len(self.classes) == 2 else scores
+        return score_rows(matrix, self.coef, self.intercept)
 
     def predict(self, X: Any) -> npt.NDArray[Any]:
         """Labels, one per sample; equal scores go to the class that comes first."""
-        scores = self.decision_function(X)
-        index = scores > 0.0 if scores.ndim == 1 else scores.argmax(axis=1)
-        labels = np.array(self.classes)
-        return labels[index.astype(np.intp)]
+        return choose_labels(self.decision_function(X), np.array(self.classes))
 
     def _check_columns(self, n_columns: int, columns: Any) -> None:
         if n_columns != self.n_features:
@@ -145,6 +136,24 @@ class LinearModel:
                     "its columns must be those of training, in the same order",
                     f"column {at} is {name!r}, not {wanted!r}",
                 )
+
+
+def score_rows(X: Matrix, coef: Array, intercept: Array) -> Array:
+    """Scores of rows that are checked: a vector if there is one score, else one column each."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        scores: Array = np.asarray(X @ coef.T) + intercept
+    if not np.isfinite(scores).all():
+        # Else NaN > 0 is False, and a machine that left its range would pass for classes[0].
+        row = int(np.argwhere(~np.isfinite(scores))[0, 0])
+        raise NumericalError(f"X: the score of row {row} overflows float64")
+    return scores[:, 0] if len(coef) == 1 else scores
+
+
+def choose_labels(scores: Array, classes: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """The second class where the only score is above 0, or the first class of the largest score."""
+    index = scores > 0.0 if scores.ndim == 1 else scores.argmax(axis=1)
+    labels: npt.NDArray[Any] = classes[index.astype(np.intp)]
+    return labels
 
 
 def _own(array: Array) -> Array:
