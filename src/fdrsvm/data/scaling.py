@@ -4,15 +4,8 @@ A scaler is two plain functions: ``summarise`` runs at a client and turns its ro
 numbers, ``combine`` runs at the server and turns summaries into one. ``fit(X, clients=...)`` plays
 both parts in one process; ``fit_summaries`` takes summaries that came from elsewhere.
 
-Privacy. With P features, these numbers leave a client:
-
-- ``FederatedMinMaxScaler(limits=(low, high))``: none. Engineering limits are agreed beforehand.
-- ``FederatedMinMaxScaler()``: 2 P, the smallest and the largest value of each feature. These are
-  readings of the client, exact ones, and the most extreme of all clients' are in the fitted scaler
-  that everybody gets. Use limits where that matters.
-- ``FederatedStandardScaler()``: 2 P + 1, the mean and the variance of each feature and the number
-  of rows. Of a client with one row the mean is that row, and two rows can be told from their mean
-  and variance; with many rows little can be told of any one.
+What leaves a client is said in the notes of each class: nothing with agreed limits, else two
+numbers per feature, which are readings or tell of them.
 
 The scalers of scikit-learn are not underneath: its ``MinMaxScaler`` multiplies and adds, so that
 values leave the unit box by rounding, and on CSR its ``StandardScaler`` multiplies by a reciprocal.
@@ -61,8 +54,29 @@ _CONSTANT = 10 * _EPS  # a standard deviation this small beside the mean is roun
 _MAX_COLUMNS_NAMED = 5
 
 
+class _Summary:
+    """Vectors with one entry per feature, which nobody can change."""
+
+    @property
+    def n_features(self) -> int:
+        """Number of features."""
+        return max(np.size(value) for value in vars(self).values())
+
+    def _freeze(self, *names: str) -> list[Array]:
+        """The vectors of these names, checked and copied."""
+        frozen: list[Array] = []
+        for name in names:
+            value = getattr(self, name)
+            size = frozen[0].size if frozen else _length(value) or 1
+            vector = check_vector(value, name, size, "features").copy()
+            vector.flags.writeable = False
+            object.__setattr__(self, name, vector)
+            frozen.append(vector)
+        return frozen
+
+
 @dataclass(frozen=True, eq=False)
-class MinMaxSummary:
+class MinMaxSummary(_Summary):
     """What leaves a client for :class:`FederatedMinMaxScaler`: 2 P numbers.
 
     Attributes
@@ -75,17 +89,12 @@ class MinMaxSummary:
     high: Array
 
     def __post_init__(self) -> None:
-        low, high = _freeze(self, "low", "high")
+        low, high = self._freeze("low", "high")
         _refuse_columns(low > high, "low", "must not exceed high", "does")
-
-    @property
-    def n_features(self) -> int:
-        """Number of features."""
-        return self.low.size
 
 
 @dataclass(frozen=True, eq=False)
-class MomentSummary:
+class MomentSummary(_Summary):
     """What leaves a client for :class:`FederatedStandardScaler`: 2 P + 1 numbers.
 
     Attributes
@@ -102,13 +111,8 @@ class MomentSummary:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "weight", check_non_negative(self.weight, "weight"))
-        _, variance = _freeze(self, "mean", "variance")
+        _, variance = self._freeze("mean", "variance")
         _refuse_columns(variance < 0.0, "variance", "must not be negative", "is")
-
-    @property
-    def n_features(self) -> int:
-        """Number of features."""
-        return self.mean.size
 
 
 class _Scaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
@@ -136,6 +140,34 @@ class _Scaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # type: i
             raise InvalidInputError(
                 "X", f"must have the {self.n_features_in_} features of fit", f"it has {X.shape[1]}"
             )
+        return X
+
+    def transform(self, X: Any) -> Matrix:
+        """X shifted and scaled: a dense array, or CSR if X is sparse."""
+        X = self._moved(self._read(X))
+        offset, scale = self._offset_and_scale()
+        with np.errstate(over="ignore"):
+            if sparse.issparse(X):
+                return _replace_stored(X, X.data / scale[X.indices])
+            scaled = X / scale if offset is None else (X - offset) / scale
+        return self._check_finite(scaled, "scaled value")
+
+    def inverse_transform(self, X: Any) -> Matrix:
+        """What was scaled to X; a value that was moved to a limit comes back as the limit."""
+        X = self._read_scaled(X)
+        offset, scale = self._offset_and_scale()
+        with np.errstate(over="ignore"):
+            if sparse.issparse(X):
+                return _replace_stored(X, X.data * scale[X.indices])
+            original = X * scale if offset is None else X * scale + offset
+        return self._check_finite(original, "original value")
+
+    def _offset_and_scale(self) -> tuple[Array | None, Array]:
+        """What a feature is shifted by, if at all, and then divided by."""
+        raise NotImplementedError
+
+    def _moved(self, X: Matrix) -> Matrix:
+        """Rows as they are transformed."""
         return X
 
     def _set_features(self, n_features: int, feature_names: Any) -> None:
@@ -269,24 +301,6 @@ class FederatedMinMaxScaler(_Scaler):
         self._set_features(summary.n_features, feature_names)
         return self._set_range(summary)
 
-    def transform(self, X: Any) -> Array:
-        """X as a dense array scaled by the range."""
-        X = self._read(X)
-        if self.clip:
-            X = np.clip(X, self.low_, self.high_)
-        elif self.limits is not None:
-            self._refuse_outside(X)
-        with np.errstate(over="ignore"):
-            scaled = (X - self.low_) / self.range_
-        return self._check_finite(scaled, "scaled value")
-
-    def inverse_transform(self, X: Any) -> Array:
-        """What was scaled to X; values that were clipped come back as the limit."""
-        X = self._read_scaled(X)
-        with np.errstate(over="ignore"):
-            original = X * self.range_ + self.low_
-        return self._check_finite(original, "original value")
-
     def count_outside(self, X: Any) -> npt.NDArray[np.int64]:
         """How many values of each feature lie outside the range: those that ``clip`` moves."""
         X = self._read(X)
@@ -294,6 +308,16 @@ class FederatedMinMaxScaler(_Scaler):
 
     def _refuse_sparse(self, X: Any) -> None:
         _refuse_any_sparse(X)
+
+    def _offset_and_scale(self) -> tuple[Array | None, Array]:
+        return self.low_, self.range_
+
+    def _moved(self, X: Array) -> Array:
+        if self.clip:
+            return np.clip(X, self.low_, self.high_)
+        if self.limits is not None:
+            self._refuse_outside(X)
+        return X
 
     def _set_range(self, summary: MinMaxSummary) -> Self:
         check_flag(self.clip, "clip")
@@ -455,28 +479,13 @@ class FederatedStandardScaler(_Scaler):
         self._set_features(summary.n_features, feature_names)
         return self._set_moments(summary)
 
-    def transform(self, X: Any) -> Matrix:
-        """X shifted and scaled: a dense array, or CSR if X is sparse."""
-        X = self._read(X)
-        with np.errstate(over="ignore"):
-            if sparse.issparse(X):
-                return self._replace_stored(X, X.data / self.scale_[X.indices])
-            scaled = (X - self.mean_) / self.scale_ if self.with_mean else X / self.scale_
-        return self._check_finite(scaled, "scaled value")
-
-    def inverse_transform(self, X: Any) -> Matrix:
-        """What was scaled to X."""
-        X = self._read_scaled(X)
-        with np.errstate(over="ignore"):
-            if sparse.issparse(X):
-                return self._replace_stored(X, X.data * self.scale_[X.indices])
-            original = X * self.scale_ + self.mean_ if self.with_mean else X * self.scale_
-        return self._check_finite(original, "original value")
-
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = not self.with_mean
         return tags
+
+    def _offset_and_scale(self) -> tuple[Array | None, Array]:
+        return self.mean_ if self.with_mean else None, self.scale_
 
     def _set_moments(self, summary: MomentSummary) -> Self:
         check_flag(self.with_mean, "with_mean")
@@ -496,17 +505,8 @@ class FederatedStandardScaler(_Scaler):
                 f"it is {self.with_mean!r}",
             )
 
-    @staticmethod
-    def _replace_stored(X: Matrix, values: Array) -> Matrix:
-        if not np.isfinite(values).all():
-            column = int(X.indices[~np.isfinite(values)][0])
-            raise NumericalError(f"column {column}: a value overflows float64")
-        scaled = X.copy()
-        scaled.data = values
-        return scaled
 
-
-_Summary = TypeVar("_Summary", MinMaxSummary, MomentSummary)
+_Kind = TypeVar("_Kind", MinMaxSummary, MomentSummary)
 
 
 def _dense_moments(X: Array, shares: Array) -> tuple[Array, Array]:
@@ -552,7 +552,7 @@ def _groups(clients: Any, n_samples: int) -> Sequence[Any]:
     return rows_by_client(check_clients(clients, n_samples))[1]
 
 
-def _check_summaries(summaries: Iterable[_Summary], kind: type[_Summary]) -> Sequence[_Summary]:
+def _check_summaries(summaries: Iterable[_Kind], kind: type[_Kind]) -> Sequence[_Kind]:
     parts = list(summaries)
     if not parts:
         raise InvalidInputError("summaries", "there must be at least one", "there are none")
@@ -632,6 +632,15 @@ def _check_representable(values: Array, what: str, names: Any = None) -> Array:
     return values
 
 
+def _replace_stored(X: Matrix, values: Array) -> Matrix:
+    if not np.isfinite(values).all():
+        column = int(X.indices[~np.isfinite(values)][0])
+        raise NumericalError(f"column {column}: a value overflows float64")
+    scaled = X.copy()
+    scaled.data = values
+    return scaled
+
+
 def _refuse_any_sparse(X: Any) -> None:
     if sparse.issparse(X):
         raise InvalidInputError(
@@ -645,16 +654,3 @@ def _refuse_columns(broken: npt.NDArray[np.bool_], argument: str, rule: str, fai
     if broken.any():
         column = column_label(None, int(np.flatnonzero(broken)[0]))
         raise InvalidInputError(argument, rule, f"{column} {failing}")
-
-
-def _freeze(summary: Any, *names: str) -> list[Array]:
-    """Vectors with one entry per feature, checked, as copies that nobody can change."""
-    frozen: list[Array] = []
-    for name in names:
-        value = getattr(summary, name)
-        size = frozen[0].size if frozen else _length(value) or 1
-        vector = check_vector(value, name, size, "features").copy()
-        vector.flags.writeable = False
-        object.__setattr__(summary, name, vector)
-        frozen.append(vector)
-    return frozen

@@ -220,14 +220,11 @@ class LinearClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             named = zip(client_labels.tolist(), by_client, strict=True)
             setattr(self, self._per_client, dict(named))
 
-    def _warn_if_degenerate(
-        self,
-        data: TrainingData,
-        epsilons: Sequence[float],
-        kappas: Sequence[float],
-        *,
-        stacklevel: int,
-    ) -> None:
+    def _balls(self, data: TrainingData) -> tuple[list[float], list[float], dict[str, Any]]:
+        """Radii and label prices by client, and what is the same for all clients."""
+        raise NotImplementedError
+
+    def _warn_if_degenerate(self, data: TrainingData, stacklevel: int) -> None:
         """A DegenerateModelWarning at most; ``stacklevel`` counts from the caller."""
         # Weights of classes are not rows. A class of weight 0 is one that nobody wants found.
         each = np.zeros(len(data.classes))
@@ -236,6 +233,7 @@ class LinearClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         for client in data.clients:
             weights = client.weights * each[client.codes]
             tallies.append(tally_rows(self.coef_, self.intercept_, client.X, client.codes, weights))
+        epsilons, kappas, _ = self._balls(data)
         setting = Setting(
             estimator=type(self).__name__,
             class_weight=self.class_weight,
@@ -308,8 +306,7 @@ class FederatedClassifier(LinearClassifier):
             stacklevel=3,
         )
         self._set_result(result, data.classes, data.client_labels, data.n_clipped)
-        epsilons, kappas, _ = self._balls(data)
-        self._warn_if_degenerate(data, epsilons, kappas, stacklevel=3)
+        self._warn_if_degenerate(data, stacklevel=3)
 
     def _check_options(self) -> None:
         """What does not go together, before any work is done."""
@@ -317,10 +314,6 @@ class FederatedClassifier(LinearClassifier):
 
     def _method(self) -> Any:
         """The algorithm, with its parameters checked."""
-        raise NotImplementedError
-
-    def _balls(self, data: TrainingData) -> tuple[list[float], list[float], dict[str, Any]]:
-        """Radii and label prices by client, and what is the same for all clients."""
         raise NotImplementedError
 
     def _settings(self, data: TrainingData) -> dict[str, Any]:

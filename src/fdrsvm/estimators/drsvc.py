@@ -165,7 +165,7 @@ class DRSVC(LinearClassifier):
             self._solve(data)
         else:
             self._run(data)
-        self._warn_if_degenerate(data, *self._balls(data)[:2], stacklevel=2)
+        self._warn_if_degenerate(data, stacklevel=2)
         return self
 
     def _balls(self, data: TrainingData) -> tuple[list[float], list[float], dict[str, Any]]:

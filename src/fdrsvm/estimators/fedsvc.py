@@ -175,14 +175,7 @@ class FedSVC(FederatedClassifier):
         newest, P = result.newest.reshape(len(self.coef_), -1), self.n_features_in_
         self.coef_, self.intercept_ = newest[:, :P].copy(), newest[:, P:].sum(axis=1)
 
-    def _warn_if_degenerate(
-        self,
-        data: TrainingData,
-        epsilons: Sequence[float],
-        kappas: Sequence[float],
-        *,
-        stacklevel: int,
-    ) -> None:
+    def _warn_if_degenerate(self, data: TrainingData, stacklevel: int) -> None:
         """Steps that are too long for the features leave a model worse than none.
 
         One remedy then, not two that contradict each other.
@@ -191,7 +184,7 @@ class FedSVC(FederatedClassifier):
         models = np.column_stack([self.coef_, self.intercept_])
         loss = float(mean_hinge(data, models, shares).max())
         if loss < 1.0:
-            super()._warn_if_degenerate(data, epsilons, kappas, stacklevel=stacklevel + 1)
+            super()._warn_if_degenerate(data, stacklevel + 1)
             return
         remedy = scale_advice(data) or "try a smaller learning_rate or more rounds"
         warnings.warn(

@@ -39,18 +39,6 @@ from fdrsvm.model.unscaling import METHODS, learn_scaling
 
 ESTIMATORS = ("FDRSVC", "DRSVC", "FedSVC")
 MODEL, CERTIFICATE = "model.safetensors", "certificate.json"
-_SECTIONS = ("data", "scaling", "model")
-_DATA_KEYS = (
-    "files",
-    "folder",
-    "clients",
-    "label",
-    "fault",
-    "client_column",
-    "ignore",
-    "contract",
-    "clip",
-)
 _CERTIFIED = ("data", "scaling", POSITIVE, VERDICT)
 # No seconds: the same command gives the same file.
 _KEPT_OF_A_ROUND = ("round", "objective", "lower_bound", "gap", "n_answers", "bytes_up")
@@ -87,6 +75,25 @@ class FitSettings:
         _refuse_unknown(self.params, known, f"parameters of {self.estimator}")
 
 
+# The keys of each section of a file with what they are by default, which also tells their type.
+# [model] has the parameters of its estimator too.
+_SECTIONS: dict[str, dict[str, Any]] = {
+    "data": {
+        "files": [],
+        "folder": "",
+        "clients": {},
+        "label": DataSettings.label,
+        "fault": "",
+        "client_column": "",
+        "ignore": [],
+        "contract": "",
+        "clip": DataSettings.clip,
+    },
+    "scaling": {"method": FitSettings.scaling, "clip": FitSettings.clip},
+    "model": {"estimator": FitSettings.estimator},
+}
+
+
 def parameter_names(estimator: str) -> list[str]:
     """What an estimator can be told in a file or a command."""
     check_choice(estimator, "estimator", ESTIMATORS)
@@ -105,57 +112,49 @@ def read_configuration(path: Path) -> FitSettings:
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise InvalidInputError("config", "must be TOML", f"{path}: {error}") from None
     _refuse_unknown(content, _SECTIONS, f"{path}: sections")
-    for name, section in content.items():
-        if not isinstance(section, dict):
-            raise InvalidInputError(
-                f"{path}: {name}", f"must be a section [{name}]", f"it is {section!r}"
-            )
-    scaling = content.get("scaling", {})
-    _refuse_unknown(scaling, ("method", "clip"), f"{path}: keys of [scaling]")
-    model = dict(content.get("model", {}))
+    given = {name: _read_section(content.get(name, {}), name, path) for name in _SECTIONS}
+    data, scaling, model = given["data"], given["scaling"], given["model"]
+    files, named, ignore = data["files"], data["clients"], data["ignore"]
+    if not all(isinstance(text, str) for text in [*files, *named.values(), *ignore]):
+        raise InvalidInputError(f"{path}: [data]", "files and columns must be text", "some are not")
+    home = path.parent
     settings = FitSettings(
-        data=_read_data(content.get("data", {}), path),
-        scaling=_typed(scaling, "method", str, FitSettings.scaling),
-        clip=_typed(scaling, "clip", bool, FitSettings.clip),
-        estimator=_typed(model, "estimator", str, FitSettings.estimator),
-        fault=_typed(content.get("data", {}), "fault", str, "") or None,
+        data=DataSettings(
+            paths=tuple(home / name for name in [*files, *filter(None, [data["folder"]])]),
+            named={name: home / file for name, file in named.items()},
+            label=data["label"],
+            client_column=data["client_column"] or None,
+            ignore=tuple(ignore),
+            contract=home / data["contract"] if data["contract"] else None,
+            clip=data["clip"],
+        ),
+        scaling=scaling["method"],
+        clip=scaling["clip"],
+        estimator=model.pop("estimator"),
+        fault=data["fault"] or None,
     )
-    model.pop("estimator", None)
     return settings.with_params({name: read_value(value) for name, value in model.items()})
+
+
+def _read_section(section: Any, name: str, path: Path) -> dict[str, Any]:
+    """A section with all its keys."""
+    if not isinstance(section, dict):
+        raise InvalidInputError(
+            f"{path}: {name}", f"must be a section [{name}]", f"it is {section!r}"
+        )
+    known = _SECTIONS[name]
+    if name != "model":
+        _refuse_unknown(section, known, f"{path}: keys of [{name}]")
+    for key, default in known.items():
+        if type(section.get(key, default)) is not type(default):
+            wanted = type(default).__name__
+            raise InvalidInputError(key, f"must be of type {wanted}", f"it is {section[key]!r}")
+    return {**known, **section}
 
 
 def read_value(value: Any) -> Any:
     """A parameter as estimators take it: a pair of bounds is a tuple."""
     return tuple(value) if isinstance(value, list) and len(value) == 2 else value
-
-
-def _read_data(section: Mapping[str, Any], path: Path) -> DataSettings:
-    _refuse_unknown(section, _DATA_KEYS, f"{path}: keys of [data]")
-    home = path.parent
-    files = _typed(section, "files", list, [])
-    folder = _typed(section, "folder", str, "")
-    clients = _typed(section, "clients", dict, {})
-    contract = _typed(section, "contract", str, "")
-    ignore = _typed(section, "ignore", list, [])
-    texts = [*files, *clients.values(), *ignore]
-    if not all(isinstance(text, str) for text in texts):
-        raise InvalidInputError(f"{path}: [data]", "files and columns must be text", "some are not")
-    return DataSettings(
-        paths=tuple(home / name for name in [*files, *([folder] if folder else [])]),
-        named={name: home / file for name, file in clients.items()},
-        label=_typed(section, "label", str, DataSettings.label),
-        client_column=_typed(section, "client_column", str, "") or None,
-        ignore=tuple(ignore),
-        contract=home / contract if contract else None,
-        clip=_typed(section, "clip", bool, DataSettings.clip),
-    )
-
-
-def _typed(section: Mapping[str, Any], key: str, wanted: type, default: Any) -> Any:
-    value = section.get(key, default)
-    if type(value) is not wanted:
-        raise InvalidInputError(key, f"must be of type {wanted.__name__}", f"it is {value!r}")
-    return value
 
 
 def _refuse_unknown(given: Iterable[str], known: Iterable[str], what: str) -> None:

@@ -75,11 +75,23 @@ class LinearModel:
         record: Mapping[str, Any] | None = None,
     ) -> LinearModel:
         """A model with arrays of its own, or an InvalidInputError that names the fault."""
-        labels = _check_classes(classes)
+        labels = tuple(_check_label(label) for label in _listed(classes, "classes"))
+        if len(labels) < 2 or len(set(labels)) < len(labels):
+            raise InvalidInputError(
+                "classes", "must be two or more, all different", f"got {labels}"
+            )
+        if len({type(label) for label in labels}) > 1:
+            raise InvalidInputError("classes", "must be of one type", f"got {labels}")
         n_scores = 1 if len(labels) == 2 else len(labels)
-        weights = _check_coef(coef, n_scores, len(labels))
+        weights = check_matrix(coef, "coef")
+        if weights.shape[0] != n_scores:
+            raise InvalidInputError(
+                "coef",
+                f"must have {n_scores} row(s) for {len(labels)} classes",
+                f"its shape is {weights.shape}",
+            )
         return cls(
-            coef=weights,
+            coef=_own(weights.toarray() if sparse.issparse(weights) else weights),
             intercept=_own(check_vector(intercept, "intercept", n_scores, "scores")),
             classes=labels,
             feature_names=_check_names(feature_names, weights.shape[1]),
@@ -161,26 +173,6 @@ def _own(array: Array) -> Array:
     copy = np.array(array, dtype=np.float64, order="C")
     copy.setflags(write=False)
     return copy
-
-
-def _check_coef(coef: Any, n_scores: int, n_classes: int) -> Array:
-    matrix = check_matrix(coef, "coef")
-    if matrix.shape[0] != n_scores:
-        raise InvalidInputError(
-            "coef",
-            f"must have {n_scores} row(s) for {n_classes} classes",
-            f"its shape is {matrix.shape}",
-        )
-    return _own(matrix.toarray() if sparse.issparse(matrix) else matrix)
-
-
-def _check_classes(classes: Iterable[Any]) -> tuple[Label, ...]:
-    labels = tuple(_check_label(label) for label in _listed(classes, "classes"))
-    if len(labels) < 2 or len(set(labels)) < len(labels):
-        raise InvalidInputError("classes", "must be two or more, all different", f"got {labels}")
-    if len({type(label) for label in labels}) > 1:
-        raise InvalidInputError("classes", "must be of one type", f"got {labels}")
-    return labels
 
 
 def _check_label(label: Any) -> Label:
