@@ -5,22 +5,23 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
+from fdrsvm.errors import (
+    ClientError,
+    ConvergenceWarning,
+    CorruptDataError,
+    DegenerateModelWarning,
+    FDRSVMError,
+    InvalidInputError,
+    LeftOutWarning,
+    NumericalError,
+    QuorumError,
+    UnsupportedError,
+)
+
 if TYPE_CHECKING:
     from fdrsvm.core.losses import MarginLoss
     from fdrsvm.data.contract import ContractError, Feature, FeatureContract
     from fdrsvm.data.scaling import FederatedMinMaxScaler, FederatedStandardScaler
-    from fdrsvm.errors import (
-        ClientError,
-        ConvergenceWarning,
-        CorruptDataError,
-        DegenerateModelWarning,
-        FDRSVMError,
-        InvalidInputError,
-        LeftOutWarning,
-        NumericalError,
-        QuorumError,
-        UnsupportedError,
-    )
     from fdrsvm.estimators.drsvc import DRSVC
     from fdrsvm.estimators.fdrsvc import FDRSVC
     from fdrsvm.estimators.fdrsvccv import FDRSVCCV
@@ -39,27 +40,17 @@ __version__ = "0.2.0.dev0"
 
 # Names are found on first use, so that ``import fdrsvm`` loads neither NumPy nor SciPy.
 _HOME = {
-    "ClientError": "fdrsvm.errors",
     "ContractError": "fdrsvm.data.contract",
-    "ConvergenceWarning": "fdrsvm.errors",
-    "CorruptDataError": "fdrsvm.errors",
     "DRSVC": "fdrsvm.estimators.drsvc",
-    "DegenerateModelWarning": "fdrsvm.errors",
     "FDRSVC": "fdrsvm.estimators.fdrsvc",
     "FDRSVCCV": "fdrsvm.estimators.fdrsvccv",
-    "FDRSVMError": "fdrsvm.errors",
     "Feature": "fdrsvm.data.contract",
     "FeatureContract": "fdrsvm.data.contract",
     "FedSVC": "fdrsvm.estimators.fedsvc",
     "FederatedMinMaxScaler": "fdrsvm.data.scaling",
     "FederatedStandardScaler": "fdrsvm.data.scaling",
-    "InvalidInputError": "fdrsvm.errors",
-    "LeftOutWarning": "fdrsvm.errors",
     "MarginLoss": "fdrsvm.core.losses",
-    "NumericalError": "fdrsvm.errors",
-    "QuorumError": "fdrsvm.errors",
     "RiskOracle": "fdrsvm.risk.worst_case",
-    "UnsupportedError": "fdrsvm.errors",
     "WorstCaseDistribution": "fdrsvm.risk.distribution",
     "WorstCaseRisk": "fdrsvm.risk.worst_case",
     "feature_effects": "fdrsvm.inspection.explain",

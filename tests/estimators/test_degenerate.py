@@ -25,8 +25,8 @@ from fdrsvm import (
     InvalidInputError,
     worst_case_risk,
 )
-from fdrsvm.estimators.counts import positive_class, score_counts
-from fdrsvm.estimators.degenerate import Evidence, Setting, judge
+from fdrsvm.estimators.advice import Setting, Tally, judge
+from fdrsvm.estimators.search import positive_class, score_counts
 from tests.datasets.uci_folder import FOLDER
 from tests.estimators.imbalanced import FAULT, OK, make_faults
 
@@ -181,7 +181,7 @@ def test_a_flat_model_is_hardly_better_than_one_without_weights(seed, size):
 
 
 def evidence(counts, spread=1.0):
-    return Evidence(np.array(counts, dtype=float), np.zeros(1), np.full(1, spread))
+    return Tally(np.array(counts, dtype=float), np.zeros(1), np.full(1, spread))
 
 
 @pytest.mark.parametrize(
@@ -197,8 +197,8 @@ def evidence(counts, spread=1.0):
     ],
 )
 def test_which_classes_count_as_missed(counts, missed):
-    assert evidence(counts).missed == missed
     found = judge(evidence(counts), ["a", "b", "c"], Setting("FDRSVC", None))
+    assert [k for k, label in enumerate("abc") if f"predicts {label!r}" in str(found)] == missed
     assert (found is None) == (not missed)
 
 

@@ -29,8 +29,8 @@ from fdrsvm import (
     worst_case_risk,
 )
 from fdrsvm.core.plain_json import from_plain, to_plain
-from fdrsvm.data.equal_rows import merge_equal_rows
 from fdrsvm.data.scaling import FederatedStandardScaler
+from fdrsvm.data.training_data import merge_equal_rows
 from fdrsvm.estimators import DRSVC, FDRSVC, FedSVC
 from fdrsvm.model.model_file import save_model
 from tests.estimators.structured_text import FunctionBlock

@@ -27,10 +27,14 @@ from fdrsvm import (
 from fdrsvm.data.scaling import FederatedMinMaxScaler
 from fdrsvm.data.training_data import read_training_data
 from fdrsvm.estimators import FDRSVC, FDRSVCCV
-from fdrsvm.estimators import search as search_module
-from fdrsvm.estimators.counts import held_out_counts, score_counts
-from fdrsvm.estimators.folds import split_rows
-from fdrsvm.estimators.search import grid_points, train_once
+from fdrsvm.estimators.search import (
+    grid_points,
+    held_out_counts,
+    score_counts,
+    split_rows,
+    train_once,
+)
+from fdrsvm.federated import train as train_module
 from fdrsvm.federated.in_process import InProcess
 from fdrsvm.model.linear_model import LinearModel
 
@@ -68,7 +72,7 @@ def arrays(split, part):
     parts = getattr(split, part)
     X = np.vstack([one.X for one in parts])
     y = split.classes[np.concatenate([one.codes for one in parts])]
-    clients = np.repeat([one.label for one in parts], [len(one.codes) for one in parts])
+    clients = np.repeat([one.name for one in parts], [len(one.codes) for one in parts])
     return X, y, clients, np.concatenate([one.weights for one in parts])
 
 
@@ -262,7 +266,7 @@ def test_folds_are_even_in_every_class_of_every_client(rng):
         assert np.ptp(np.sum(held, axis=1)) <= 1
     for split in splits:
         for kept, left in zip(split.training, split.held_out, strict=True):
-            assert len(kept.codes) + len(left.codes) == np.sum(clients == kept.label)
+            assert len(kept.codes) + len(left.codes) == np.sum(clients == kept.name)
 
 
 def test_neither_the_order_of_rows_nor_of_clients_matters(data, rng):
@@ -304,7 +308,7 @@ def test_clients_with_one_class_and_clients_with_few_rows_take_part(data, rng):
         ["healthy plant"] * 30 + ["big"] * 55 + ["pair"] * 2 + ["lone"] * 1 + ["two"] * 2
     )
     splits = splits_of(X, y, clients, 5, 0)
-    labels = [one.label for one in splits[0].training]
+    labels = [one.name for one in splits[0].training]
     for split in splits:
         assert min(len(one.codes) for one in split.training) >= 1
         assert not len(split.held_out[labels.index("lone")].codes)
@@ -391,7 +395,7 @@ def test_a_model_read_off_a_longer_run_is_that_of_a_shorter_one(algorithm, tol, 
 @pytest.mark.parametrize("algorithm", ["bundle", "admm", "subgradient"])
 def test_a_grid_over_rounds_costs_one_run_a_fold(algorithm, data, monkeypatch):
     X, y, clients = data
-    monkeypatch.setattr(search_module, "InProcess", CountingTransport)
+    monkeypatch.setattr(train_module, "InProcess", CountingTransport)
     monkeypatch.setattr(CountingTransport, "n_exchanges", 0)
     ends = [4, 8, 12]
     search = FDRSVCCV(
@@ -406,12 +410,13 @@ def test_a_grid_over_rounds_costs_one_run_a_fold(algorithm, data, monkeypatch):
 
 def test_rounds_and_other_parameters_can_be_crossed(data, monkeypatch):
     X, y, clients = data
-    monkeypatch.setattr(search_module, "InProcess", CountingTransport)
+    monkeypatch.setattr(train_module, "InProcess", CountingTransport)
     monkeypatch.setattr(CountingTransport, "n_exchanges", 0)
     grid = {"step_size": [0.3, 3.0], "max_rounds": [3, 6]}
     search = FDRSVCCV(grid, cv=2, algorithm="subgradient", tol=0.0, random_state=0)
-    search.fit(X, y, clients=clients)
+    clone(search).set_params(refit=False).fit(X, y, clients=clients)
     assert CountingTransport.n_exchanges == 2 * 2 * (6 + 2)
+    search.fit(X, y, clients=clients)
     assert search.n_iter_ == search.best_params_["max_rounds"]
     loop = by_plain_loop(X, y, clients, grid, 2, 0, algorithm="subgradient", tol=0.0)
     for k, folds in enumerate(loop):
@@ -685,7 +690,7 @@ def test_a_grid_that_is_none_is_refused(grid, sentence, data):
 )
 def test_a_value_that_breaks_a_rule_is_named_before_any_run(options, data, monkeypatch):
     X, y, clients = data
-    monkeypatch.setattr(search_module, "run_rounds", None)
+    monkeypatch.setattr(train_module, "run_rounds", None)
     with pytest.raises(InvalidInputError, match=next(iter(options))):
         FDRSVCCV(options, **QUICK).fit(X, y, clients=clients)
 

@@ -8,8 +8,7 @@ import pytest
 
 from fdrsvm import flipping_perturbation, worst_case_distribution
 from fdrsvm.data.rows import Rows
-from fdrsvm.estimators.configuration import FitSettings
-from fdrsvm.estimators.training import train
+from fdrsvm.estimators.training import FitSettings, train
 from fdrsvm.inspection.certifying import recompute
 from fdrsvm.inspection.charts import Line, line_chart, nice_ticks, number
 from fdrsvm.inspection.page import model_page

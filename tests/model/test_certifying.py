@@ -7,8 +7,7 @@ import pytest
 
 from fdrsvm import RiskOracle, UnsupportedError, mowb_confidence
 from fdrsvm.data.rows import Rows
-from fdrsvm.estimators.configuration import FitSettings
-from fdrsvm.estimators.training import train
+from fdrsvm.estimators.training import FitSettings, train
 from fdrsvm.inspection.certifying import confidence, flips, in_words, proved, recompute
 from fdrsvm.model.trained_ball import Overrides, balls, client_weights
 from fdrsvm.model.unscaling import Scaling

@@ -156,8 +156,7 @@ def _outcome(result: Result, blur: int, resolution: float) -> str:
 
 def _task(given: Mapping[str, Any], rows: Rows) -> tuple[Any, Any, dict[str, Any]]:
     """Method, client weights and ball, as FDRSVC reads them."""
-    from fdrsvm.estimators.configuration import FitSettings
-    from fdrsvm.estimators.training import make_estimator
+    from fdrsvm.estimators.training import FitSettings, make_estimator
 
     FitSettings(params=given).check()
     estimator = make_estimator("FDRSVC", given, rows.labels)

@@ -20,8 +20,7 @@ from fdrsvm.cli.console import number, progress, say, show_table, warn
 from fdrsvm.errors import InvalidInputError
 
 if TYPE_CHECKING:
-    from fdrsvm.estimators.configuration import FitSettings
-    from fdrsvm.estimators.training import Training
+    from fdrsvm.estimators.training import FitSettings, Training
 
 _ABOVE_TOL = 3
 _DEGENERATE = 4
@@ -117,7 +116,7 @@ def _settings(
     """The file's, and what was typed in its place."""
     from dataclasses import replace
 
-    from fdrsvm.estimators.configuration import FitSettings, read_configuration, read_value
+    from fdrsvm.estimators.training import FitSettings, read_configuration, read_value
 
     settings = FitSettings() if config is None else read_configuration(config)
     given = {
@@ -144,7 +143,7 @@ def _settings(
 
 def _show(training: Training) -> None:
     from fdrsvm.inspection.certifying import proved
-    from fdrsvm.model.record import POSITIVE
+    from fdrsvm.model.linear_model import POSITIVE
 
     model, rows = training.model, training.rows
     classes = ", ".join(map(str, model.classes))

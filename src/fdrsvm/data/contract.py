@@ -16,11 +16,11 @@ import hashlib
 import json
 import math
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from numbers import Integral, Real
-from typing import Any, Literal, NamedTuple, TypeAlias, get_args
+from typing import Any, Literal, TypeAlias, get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -40,6 +40,7 @@ __all__ = [
 
 Label: TypeAlias = "str | int"
 Missing = Literal["forbid", "fill"]
+_Note: TypeAlias = Callable[[str | None, str, "int | npt.NDArray[np.bool_]"], None]
 
 _KIND = "fdrsvm-feature-contract"
 _VERSION = 1
@@ -314,16 +315,24 @@ class FeatureContract:
         self, X: Any, y: Any, client: Any, clip: bool
     ) -> tuple[list[Violation], list[Array], npt.NDArray[Any] | None]:
         """All violations, the columns that are there, and the labels."""
-        note = _Notes(client)
-        table = _read_table(X, self.names, note)
-        columns = []
-        for feature in self.features:
-            if feature.name in table.columns:
-                values = _read_numbers(table.columns[feature.name], feature, note)
-                _examine_values(values, feature, clip, note)
-                columns.append(values)
-        labels = None if y is None else _read_labels(y, table.n_rows, self.labels, note)
-        return note.violations, columns, labels
+        violations: list[Violation] = []
+
+        def note(column: str | None, rule: str, found: int | npt.NDArray[np.bool_]) -> None:
+            """A count where no row is to blame; else the broken rows, if there are any."""
+            if isinstance(found, int):
+                violations.append(Violation(client, column, rule, found, None))
+            elif found.any():
+                count, first = int(np.count_nonzero(found)), int(found.argmax())
+                violations.append(Violation(client, column, rule, count, first))
+
+        table, n_rows = _read_table(X, self.names, note)
+        columns = [
+            _read_values(table[feature.name], feature, clip, note)
+            for feature in self.features
+            if feature.name in table
+        ]
+        labels = None if y is None else _read_labels(y, n_rows, self.labels, note)
+        return violations, columns, labels
 
 
 def check_all_clients(labels_by_client: Mapping[Any, Any]) -> tuple[Any, ...]:
@@ -355,85 +364,69 @@ def check_all_clients(labels_by_client: Mapping[Any, Any]) -> tuple[Any, ...]:
     return ordered
 
 
-class _Table(NamedTuple):
-    """Columns by name, as far as they could be told apart."""
-
-    columns: dict[str, Any]
-    n_rows: int | None
-
-
-class _Notes:
-    """Collects the violations of one client."""
-
-    def __init__(self, client: Any) -> None:
-        self.client = client
-        self.violations: list[Violation] = []
-
-    def found(self, column: str | None, rule: str, count: int) -> None:
-        self.violations.append(Violation(self.client, column, rule, count, None))
-
-    def rows(self, column: str, rule: str, broken: npt.NDArray[np.bool_]) -> None:
-        """Nothing if no row is broken."""
-        if broken.any():
-            count, first = int(np.count_nonzero(broken)), int(broken.argmax())
-            self.violations.append(Violation(self.client, column, rule, count, first))
-
-
-def _read_table(X: Any, names: Sequence[str], note: _Notes) -> _Table:
+def _read_table(X: Any, names: Sequence[str], note: _Note) -> tuple[dict[str, Any], int | None]:
+    """Columns by name, as far as they can be told apart, and the number of rows."""
     if sparse.issparse(X):
         raise InvalidInputError(
             "X", "must be a DataFrame or a dense array", "it is sparse; a contract sees every value"
         )
     if callable(getattr(X, "collect", None)):
         raise InvalidInputError("X", "must be in memory", "it is lazy; collect it first")
-    columns = getattr(X, "columns", None)
-    if columns is None:
-        table = _read_array(X, names, note)
+    table: dict[str, Any] = {}
+    if getattr(X, "columns", None) is not None:
+        n_rows = X.shape[0]
+        # Only text is shown: a name of another kind could be a value.
+        counts = Counter(column for column in X.columns if isinstance(column, str))
+        n_others = len(X.columns) - counts.total()
+        if n_others:
+            note(None, "must have no columns but those named by text", n_others)
+        for name in names:
+            if counts[name] == 1:
+                table[name] = X[name]
+            else:
+                note(name, "must be there once", counts[name])
+        for name in sorted(counts.keys() - set(names)):
+            note(name, "must not be there, since it is not in the contract", counts[name])
     else:
-        table = _read_frame(X, list(columns), names, note)
-    if table.n_rows == 0:
-        note.found(None, "must have a row", 0)
-    return table
+        array = _to_array(X)
+        if array.ndim != 2:
+            note(None, "must have two dimensions, rows by columns", array.ndim)
+            return {}, None
+        n_rows = array.shape[0]
+        if array.shape[1] == len(names):
+            table = dict(zip(names, array.T, strict=True))
+        else:
+            note(None, f"must have {len(names)} columns", array.shape[1])
+    if n_rows == 0:
+        note(None, "must have a row", 0)
+    return table, n_rows
 
 
-def _read_array(X: Any, names: Sequence[str], note: _Notes) -> _Table:
-    array = _to_array(X)
-    if array.ndim != 2:
-        note.found(None, "must have two dimensions, rows by columns", array.ndim)
-        return _Table({}, None)
-    if array.shape[1] != len(names):
-        note.found(None, f"must have {len(names)} columns", array.shape[1])
-        return _Table({}, array.shape[0])
-    return _Table(dict(zip(names, array.T, strict=True)), array.shape[0])
-
-
-def _read_frame(X: Any, columns: list[Any], names: Sequence[str], note: _Notes) -> _Table:
-    # Only text is shown: a name of another kind could be a value.
-    counts = Counter(column for column in columns if isinstance(column, str))
-    n_others = len(columns) - counts.total()
-    if n_others:
-        note.found(None, "must have no columns but those named by text", n_others)
-    for name in names:
-        if counts[name] != 1:
-            note.found(name, "must be there once", counts[name])
-    for name in sorted(counts.keys() - set(names)):
-        note.found(name, "must not be there, since it is not in the contract", counts[name])
-    return _Table({name: X[name] for name in names if counts[name] == 1}, X.shape[0])
-
-
-def _read_numbers(column: Any, feature: Feature, note: _Notes) -> Array:
+def _read_values(column: Any, feature: Feature, clip: bool, note: _Note) -> Array:
     """Values as float64, missing ones as NaN; text is never read as a number."""
     values = _to_array(column)
     if values.dtype.kind in "biuf":
-        return values.astype(np.float64)
-    is_missing = np.array([_is_missing(item) for item in values], dtype=np.bool_)
-    is_number = np.array([_is_number(item) for item in values], dtype=np.bool_)
-    note.rows(feature.name, "must be a number", ~(is_missing | is_number))
-    # What is no number is noted once: no other rule looks at what stands in for it.
-    stand_in = min(max(0.0, feature._lower), feature._upper)
-    numbers = np.where(is_missing, np.nan, stand_in)
-    is_value = is_number & ~is_missing
-    numbers[is_value] = [_to_float(item) for item in values[is_value]]
+        numbers = values.astype(np.float64)
+    else:
+        absent = np.array([_is_missing(item) for item in values], dtype=np.bool_)
+        is_number = np.array([_is_number(item) for item in values], dtype=np.bool_)
+        note(feature.name, "must be a number", ~(absent | is_number))
+        # What is not a number is noted once: no other rule looks at what stands in for it.
+        stand_in = min(max(0.0, feature._lower), feature._upper)
+        numbers = np.where(absent, np.nan, stand_in)
+        is_value = is_number & ~absent
+        numbers[is_value] = [_to_float(item) for item in values[is_value]]
+    is_finite, is_missing = np.isfinite(numbers), np.isnan(numbers)
+    if feature.missing == "forbid":
+        note(feature.name, "must not be missing", is_missing)
+    note(feature.name, "must be finite", ~(is_finite | is_missing))
+    unit = f" {feature.unit}" if feature.unit else ""
+    if feature.low is not None and not clip:
+        below = is_finite & (numbers < feature.low)
+        note(feature.name, f"must be at least {feature.low!r}{unit}", below)
+    if feature.high is not None and not clip:
+        above = is_finite & (numbers > feature.high)
+        note(feature.name, f"must be at most {feature.high!r}{unit}", above)
     return numbers
 
 
@@ -441,7 +434,7 @@ def _to_array(values: Any) -> npt.NDArray[Any]:
     if not isinstance(values, np.ma.MaskedArray):
         try:
             return np.asarray(values)
-        except ValueError:  # rows of unequal length are no array
+        except ValueError:  # rows of unequal length
             return np.array(None)
     array = np.array(values.data, dtype=object)
     array[np.ma.getmaskarray(values)] = None
@@ -468,38 +461,21 @@ def _to_float(item: Any) -> float:
         return math.inf
 
 
-def _examine_values(values: Array, feature: Feature, clip: bool, note: _Notes) -> None:
-    is_finite, is_missing = np.isfinite(values), np.isnan(values)
-    if feature.missing == "forbid":
-        note.rows(feature.name, "must not be missing", is_missing)
-    note.rows(feature.name, "must be finite", ~(is_finite | is_missing))
-    if clip:
-        return
-    unit = f" {feature.unit}" if feature.unit else ""
-    if feature.low is not None:
-        below = is_finite & (values < feature.low)
-        note.rows(feature.name, f"must be at least {feature.low!r}{unit}", below)
-    if feature.high is not None:
-        above = is_finite & (values > feature.high)
-        note.rows(feature.name, f"must be at most {feature.high!r}{unit}", above)
-
-
 def _read_labels(
-    y: Any, n_rows: int | None, legal: tuple[Label, ...], note: _Notes
+    y: Any, n_rows: int | None, legal: tuple[Label, ...], note: _Note
 ) -> npt.NDArray[Any]:
     labels = _to_array(y)
     if labels.ndim != 1:
-        note.found("y", "must be a vector of labels, one for each row", labels.ndim)
+        note("y", "must be a vector of labels, one for each row", labels.ndim)
         return labels
     if n_rows is not None and labels.size != n_rows:
-        note.found("y", f"must have {n_rows} labels, one for each row", labels.size)
+        note("y", f"must have {n_rows} labels, one for each row", labels.size)
     illegal = [
         not (isinstance(label, str | Real | np.bool_) and label in legal)
         for label in labels.tolist()
     ]
-    note.rows(
-        "y", f"label must be one of {', '.join(map(repr, legal))}", np.array(illegal, dtype=bool)
-    )
+    rule = f"label must be one of {', '.join(map(repr, legal))}"
+    note("y", rule, np.array(illegal, dtype=bool))
     return labels
 
 
@@ -507,7 +483,7 @@ def _distinct(labels: Any, client: Any) -> set[Any]:
     array = _to_array(labels)
     if array.ndim != 1 or array.size == 0:
         raise InvalidInputError(
-            "labels_by_client", "must have a vector of labels", f"that of {client!r} is none"
+            "labels_by_client", "must have a vector of labels", f"that of {client!r} is not one"
         )
     items = array.tolist()
     if not all(isinstance(item, str | Real | np.bool_) and item == item for item in items):

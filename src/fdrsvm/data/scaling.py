@@ -4,15 +4,8 @@ A scaler is two plain functions: ``summarise`` runs at a client and turns its ro
 numbers, ``combine`` runs at the server and turns summaries into one. ``fit(X, clients=...)`` plays
 both parts in one process; ``fit_summaries`` takes summaries that came from elsewhere.
 
-Privacy. With P features, these numbers leave a client:
-
-- ``FederatedMinMaxScaler(limits=(low, high))``: none. Engineering limits are agreed beforehand.
-- ``FederatedMinMaxScaler()``: 2 P, the smallest and the largest value of each feature. These are
-  readings of the plant, exact ones, and the most extreme of all plants' are in the fitted scaler
-  that everybody gets. Use limits where that matters.
-- ``FederatedStandardScaler()``: 2 P + 1, the mean and the variance of each feature and the number
-  of rows. Of a client with one row the mean is that row, and two rows can be told from their mean
-  and variance; with many rows little can be told of any one.
+What leaves a client is said in the notes of each class: nothing with agreed limits, else two
+numbers per feature, which are readings or tell of them.
 
 The scalers of scikit-learn are not underneath: its ``MinMaxScaler`` multiplies and adds, so that
 values leave the unit box by rounding, and on CSR its ``StandardScaler`` multiplies by a reciprocal.
@@ -46,6 +39,7 @@ from fdrsvm.core.arrays import (
     refuse_stand_ins,
 )
 from fdrsvm.core.vectors import weighted_sum
+from fdrsvm.data.training_data import check_clients, check_weights, rows_by_client
 from fdrsvm.errors import InvalidInputError, NumericalError
 
 __all__ = [
@@ -60,8 +54,29 @@ _CONSTANT = 10 * _EPS  # a standard deviation this small beside the mean is roun
 _MAX_COLUMNS_NAMED = 5
 
 
+class _Summary:
+    """Vectors with one entry per feature, which nobody can change."""
+
+    @property
+    def n_features(self) -> int:
+        """Number of features."""
+        return max(np.size(value) for value in vars(self).values())
+
+    def _freeze(self, *names: str) -> list[Array]:
+        """The vectors of these names, checked and copied."""
+        frozen: list[Array] = []
+        for name in names:
+            value = getattr(self, name)
+            size = frozen[0].size if frozen else _length(value) or 1
+            vector = check_vector(value, name, size, "features").copy()
+            vector.flags.writeable = False
+            object.__setattr__(self, name, vector)
+            frozen.append(vector)
+        return frozen
+
+
 @dataclass(frozen=True, eq=False)
-class MinMaxSummary:
+class MinMaxSummary(_Summary):
     """What leaves a client for :class:`FederatedMinMaxScaler`: 2 P numbers.
 
     Attributes
@@ -74,23 +89,12 @@ class MinMaxSummary:
     high: Array
 
     def __post_init__(self) -> None:
-        low = _check_features(self.low, "low")
-        high = check_vector(self.high, "high", low.size, "features")
-        if (low > high).any():
-            column = int(np.flatnonzero(low > high)[0])
-            raise InvalidInputError(
-                "low", "must not exceed high", f"{column_label(None, column)} does"
-            )
-        _freeze(self, low=low, high=high)
-
-    @property
-    def n_features(self) -> int:
-        """Number of features."""
-        return self.low.size
+        low, high = self._freeze("low", "high")
+        _refuse_columns(low > high, "low", "must not exceed high", "does")
 
 
 @dataclass(frozen=True, eq=False)
-class MomentSummary:
+class MomentSummary(_Summary):
     """What leaves a client for :class:`FederatedStandardScaler`: 2 P + 1 numbers.
 
     Attributes
@@ -106,42 +110,72 @@ class MomentSummary:
     variance: Array
 
     def __post_init__(self) -> None:
-        weight = check_non_negative(self.weight, "weight")
-        mean = _check_features(self.mean, "mean")
-        variance = check_vector(self.variance, "variance", mean.size, "features")
-        if (variance < 0.0).any():
-            column = int(np.flatnonzero(variance < 0.0)[0])
-            raise InvalidInputError(
-                "variance", "must not be negative", f"{column_label(None, column)} is"
-            )
-        _freeze(self, weight=weight, mean=mean, variance=variance)
-
-    @property
-    def n_features(self) -> int:
-        """Number of features."""
-        return self.mean.size
+        object.__setattr__(self, "weight", check_non_negative(self.weight, "weight"))
+        _, variance = self._freeze("mean", "variance")
+        _refuse_columns(variance < 0.0, "variance", "must not be negative", "is")
 
 
 class _Scaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
-    """What both scalers share: columns, and answers that fit into float64."""
+    """What both scalers share: rows as they come, columns, and answers that fit into float64."""
 
-    def _set_features(self, n_features: int, feature_names: Any) -> None:
-        """What ``validate_data`` does, where there is no X."""
-        if feature_names is not None:
-            self.feature_names_in_ = _check_names(feature_names, n_features)
-        elif hasattr(self, "feature_names_in_"):
-            del self.feature_names_in_
-        self.n_features_in_ = n_features
+    def _refuse_sparse(self, X: Any) -> None:
+        """Where zeros would be filled."""
+        raise NotImplementedError
 
-    def _check_scaled(self, X: Any, **options: Any) -> Matrix:
-        """Not by ``validate_data``: an array that ``transform`` made has no names, and need not."""
+    def _read(self, X: Any, *, reset: bool = False) -> Matrix:
+        """X with the columns of ``fit``; with ``reset`` they are learnt from it."""
+        if not reset:
+            check_is_fitted(self)
+        self._refuse_sparse(X)
         refuse_stand_ins(X, "X")
-        X = check_array(X, dtype=np.float64, **options)
+        return validate_data(self, X, dtype=np.float64, accept_sparse="csr", reset=reset)
+
+    def _read_scaled(self, X: Any) -> Matrix:
+        """Not by ``validate_data``: an array that ``transform`` made has no names, and need not."""
+        check_is_fitted(self)
+        self._refuse_sparse(X)
+        refuse_stand_ins(X, "X")
+        X = check_array(X, dtype=np.float64, accept_sparse="csr")
         if X.shape[1] != self.n_features_in_:
             raise InvalidInputError(
                 "X", f"must have the {self.n_features_in_} features of fit", f"it has {X.shape[1]}"
             )
         return X
+
+    def transform(self, X: Any) -> Matrix:
+        """X shifted and scaled: a dense array, or CSR if X is sparse."""
+        X = self._moved(self._read(X))
+        offset, scale = self._offset_and_scale()
+        with np.errstate(over="ignore"):
+            if sparse.issparse(X):
+                return _replace_stored(X, X.data / scale[X.indices])
+            scaled = X / scale if offset is None else (X - offset) / scale
+        return self._check_finite(scaled, "scaled value")
+
+    def inverse_transform(self, X: Any) -> Matrix:
+        """What was scaled to X; a value that was moved to a limit comes back as the limit."""
+        X = self._read_scaled(X)
+        offset, scale = self._offset_and_scale()
+        with np.errstate(over="ignore"):
+            if sparse.issparse(X):
+                return _replace_stored(X, X.data * scale[X.indices])
+            original = X * scale if offset is None else X * scale + offset
+        return self._check_finite(original, "original value")
+
+    def _offset_and_scale(self) -> tuple[Array | None, Array]:
+        """What a feature is shifted by, if at all, and then divided by."""
+        raise NotImplementedError
+
+    def _moved(self, X: Matrix) -> Matrix:
+        """Rows as they are transformed."""
+        return X
+
+    def _set_features(self, n_features: int, feature_names: Any) -> None:
+        """What ``validate_data`` does, where there is no X."""
+        self.__dict__.pop("feature_names_in_", None)  # of an earlier fit
+        if feature_names is not None:
+            self.feature_names_in_ = _check_names(feature_names, n_features)
+        self.n_features_in_ = n_features
 
     def _check_finite(self, values: Array, what: str) -> Array:
         return _check_representable(values, what, getattr(self, "feature_names_in_", None))
@@ -176,7 +210,7 @@ class FederatedMinMaxScaler(_Scaler):
     Notes
     -----
     Privacy: without limits 2 P numbers leave a client, and they are readings: an extreme value of
-    one plant becomes known to all. With limits nothing leaves it.
+    one client becomes known to all. With limits nothing leaves it.
 
     Unlike scikit-learn's ``MinMaxScaler``, a feature is constant only if its range is 0 and not
     when it is below 2e-15, so that small units do no harm.
@@ -204,7 +238,7 @@ class FederatedMinMaxScaler(_Scaler):
     @staticmethod
     def summarise(X: Any) -> MinMaxSummary:
         """The client's part: the range of each feature, 2 P numbers."""
-        _refuse_sparse(X)
+        _refuse_any_sparse(X)
         X = check_matrix(X)
         return MinMaxSummary(X.min(axis=0), X.max(axis=0))
 
@@ -227,10 +261,8 @@ class FederatedMinMaxScaler(_Scaler):
         clients : array of shape (n_samples,), optional
             A client label for each row. None means one client.
         """
-        _refuse_sparse(X)
-        refuse_stand_ins(X, "X")
-        X = validate_data(self, X, dtype=np.float64)
-        groups = _rows_by_client(clients, X.shape[0])
+        X = self._read(X, reset=True)
+        groups = _groups(clients, X.shape[0])
         if self.limits is None:
             summary = self.combine([self.summarise(X[rows]) for rows in groups])
         else:
@@ -259,41 +291,33 @@ class FederatedMinMaxScaler(_Scaler):
                     "must be empty if limits are agreed, so that nothing leaves a client",
                     "there are some",
                 )
-            summary = _check_limits(self.limits, _count_features(self.limits, feature_names))
+            lengths = [_length(value) for value in (feature_names, *_check_pair(self.limits))]
+            known = [length for length in lengths if length is not None]
+            if not known:
+                raise InvalidInputError(
+                    "feature_names", "must be given if the limits are two numbers", "they are None"
+                )
+            summary = _check_limits(self.limits, known[0])
         self._set_features(summary.n_features, feature_names)
         return self._set_range(summary)
 
-    def transform(self, X: Any) -> Array:
-        """X as a dense array scaled by the range."""
-        X = self._check_rows(X)
-        if self.clip:
-            X = np.clip(X, self.low_, self.high_)
-        elif self.limits is not None:
-            self._refuse_outside(X)
-        with np.errstate(over="ignore"):
-            scaled = (X - self.low_) / self.range_
-        return self._check_finite(scaled, "scaled value")
-
-    def inverse_transform(self, X: Any) -> Array:
-        """What was scaled to X; values that were clipped come back as the limit."""
-        check_is_fitted(self)
-        _refuse_sparse(X)
-        X = self._check_scaled(X)
-        with np.errstate(over="ignore"):
-            original = X * self.range_ + self.low_
-        return self._check_finite(original, "original value")
-
     def count_outside(self, X: Any) -> npt.NDArray[np.int64]:
         """How many values of each feature lie outside the range: those that ``clip`` moves."""
-        X = self._check_rows(X)
+        X = self._read(X)
         return np.asarray(self._outside(X).sum(axis=0), dtype=np.int64)
 
-    def _check_rows(self, X: Any) -> Array:
-        check_is_fitted(self)
-        _refuse_sparse(X)
-        refuse_stand_ins(X, "X")
-        rows: Array = validate_data(self, X, dtype=np.float64, reset=False)
-        return rows
+    def _refuse_sparse(self, X: Any) -> None:
+        _refuse_any_sparse(X)
+
+    def _offset_and_scale(self) -> tuple[Array | None, Array]:
+        return self.low_, self.range_
+
+    def _moved(self, X: Array) -> Array:
+        if self.clip:
+            return np.clip(X, self.low_, self.high_)
+        if self.limits is not None:
+            self._refuse_outside(X)
+        return X
 
     def _set_range(self, summary: MinMaxSummary) -> Self:
         check_flag(self.clip, "clip")
@@ -386,7 +410,7 @@ class FederatedStandardScaler(_Scaler):
             Not negative. A row of weight 2 counts as two rows, one of weight 0 as none.
         """
         X = check_matrix(X)
-        weights = _check_weights(sample_weight, X.shape[0])
+        weights = check_weights(sample_weight, X.shape[0])
         if (weights == 0.0).any():  # such rows must not even overflow
             X, weights = X[weights > 0.0], weights[weights > 0.0]
         if weights.size == 0:
@@ -436,11 +460,9 @@ class FederatedStandardScaler(_Scaler):
         sample_weight : array of shape (n_samples,), optional
             Not negative. A row of weight 2 counts as two rows, one of weight 0 as none.
         """
-        self._refuse_shifting_sparse(X)
-        refuse_stand_ins(X, "X")
-        X = validate_data(self, X, dtype=np.float64, accept_sparse="csr")
-        weights = _check_weights(sample_weight, X.shape[0])
-        groups = _rows_by_client(clients, X.shape[0])
+        X = self._read(X, reset=True)
+        weights = check_weights(sample_weight, X.shape[0])
+        groups = _groups(clients, X.shape[0])
         summaries = [self.summarise(X[rows], weights[rows]) for rows in groups]
         return self._set_moments(self.combine(summaries))
 
@@ -457,33 +479,13 @@ class FederatedStandardScaler(_Scaler):
         self._set_features(summary.n_features, feature_names)
         return self._set_moments(summary)
 
-    def transform(self, X: Any) -> Matrix:
-        """X shifted and scaled: a dense array, or CSR if X is sparse."""
-        check_is_fitted(self)
-        self._refuse_shifting_sparse(X)
-        refuse_stand_ins(X, "X")
-        X = validate_data(self, X, dtype=np.float64, accept_sparse="csr", reset=False)
-        with np.errstate(over="ignore"):
-            if sparse.issparse(X):
-                return self._replace_stored(X, X.data / self.scale_[X.indices])
-            scaled = (X - self.mean_) / self.scale_ if self.with_mean else X / self.scale_
-        return self._check_finite(scaled, "scaled value")
-
-    def inverse_transform(self, X: Any) -> Matrix:
-        """What was scaled to X."""
-        check_is_fitted(self)
-        self._refuse_shifting_sparse(X)
-        X = self._check_scaled(X, accept_sparse="csr")
-        with np.errstate(over="ignore"):
-            if sparse.issparse(X):
-                return self._replace_stored(X, X.data * self.scale_[X.indices])
-            original = X * self.scale_ + self.mean_ if self.with_mean else X * self.scale_
-        return self._check_finite(original, "original value")
-
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = not self.with_mean
         return tags
+
+    def _offset_and_scale(self) -> tuple[Array | None, Array]:
+        return self.mean_ if self.with_mean else None, self.scale_
 
     def _set_moments(self, summary: MomentSummary) -> Self:
         check_flag(self.with_mean, "with_mean")
@@ -495,7 +497,7 @@ class FederatedStandardScaler(_Scaler):
         self.n_samples_seen_ = summary.weight
         return self
 
-    def _refuse_shifting_sparse(self, X: Any) -> None:
+    def _refuse_sparse(self, X: Any) -> None:
         if self.with_mean and sparse.issparse(X):
             raise InvalidInputError(
                 "with_mean",
@@ -503,17 +505,8 @@ class FederatedStandardScaler(_Scaler):
                 f"it is {self.with_mean!r}",
             )
 
-    @staticmethod
-    def _replace_stored(X: Matrix, values: Array) -> Matrix:
-        if not np.isfinite(values).all():
-            column = int(X.indices[~np.isfinite(values)][0])
-            raise NumericalError(f"column {column}: a value overflows float64")
-        scaled = X.copy()
-        scaled.data = values
-        return scaled
 
-
-_Summary = TypeVar("_Summary", MinMaxSummary, MomentSummary)
+_Kind = TypeVar("_Kind", MinMaxSummary, MomentSummary)
 
 
 def _dense_moments(X: Array, shares: Array) -> tuple[Array, Array]:
@@ -552,30 +545,14 @@ def _sparse_moments(X: Matrix, shares: Array) -> tuple[Array, Array]:
     return mean, column_sums(entry_shares * deviations**2) + zeros * mean**2
 
 
-def _rows_by_client(clients: Any, n_samples: int) -> list[Any]:
-    """Row numbers of each client, in the order of the clients' labels."""
+def _groups(clients: Any, n_samples: int) -> Sequence[Any]:
+    """Which rows each client has, in the order of the clients' labels."""
     if clients is None:
         return [slice(None)]
-    labels = np.asarray(clients)
-    if labels.shape != (n_samples,):
-        raise InvalidInputError(
-            "clients",
-            f"must have shape ({n_samples},), one label for each row",
-            f"its shape is {labels.shape}",
-        )
-    try:
-        n_missing = np.count_nonzero(labels != labels)  # NaN and NaT differ from themselves
-        codes, counts = np.unique(labels, return_inverse=True, return_counts=True)[1:]
-    except TypeError:  # None and pandas.NA have no order
-        raise InvalidInputError(
-            "clients", "labels must be of one kind and not missing", "they are not"
-        ) from None
-    if n_missing:
-        raise InvalidInputError("clients", "labels must not be missing", f"{n_missing} are")
-    return np.split(np.argsort(codes, kind="stable"), np.cumsum(counts)[:-1])
+    return rows_by_client(check_clients(clients, n_samples))[1]
 
 
-def _check_summaries(summaries: Iterable[_Summary], kind: type[_Summary]) -> Sequence[_Summary]:
+def _check_summaries(summaries: Iterable[_Kind], kind: type[_Kind]) -> Sequence[_Kind]:
     parts = list(summaries)
     if not parts:
         raise InvalidInputError("summaries", "there must be at least one", "there are none")
@@ -593,16 +570,6 @@ def _check_summaries(summaries: Iterable[_Summary], kind: type[_Summary]) -> Seq
     return parts
 
 
-def _check_weights(sample_weight: Any, n_samples: int) -> Array:
-    if sample_weight is None:
-        return np.ones(n_samples)
-    weights = check_vector(sample_weight, "sample_weight", n_samples, "samples")
-    if (weights < 0.0).any():
-        row = int(np.flatnonzero(weights < 0.0)[0])
-        raise InvalidInputError("sample_weight", "must not be negative", f"row {row} is")
-    return weights
-
-
 def _total(weights: Array) -> float:
     try:
         return math.fsum(weights)
@@ -612,7 +579,9 @@ def _total(weights: Array) -> float:
 
 def _check_limits(limits: Any, n_features: int) -> MinMaxSummary:
     low, high = (
-        _check_bound(bound, f"limits ({end})", n_features)
+        np.full(n_features, check_finite(bound, f"limits ({end})"))
+        if _length(bound) is None
+        else check_vector(bound, f"limits ({end})", n_features, "features")
         for bound, end in zip(_check_pair(limits), ("low", "high"), strict=True)
     )
     if (low > high).any():
@@ -631,32 +600,12 @@ def _check_pair(limits: Any) -> Any:
     return limits
 
 
-def _check_bound(bound: Any, argument: str, n_features: int) -> Array:
-    if _length(bound) is None:
-        return np.full(n_features, check_finite(bound, argument))
-    return check_vector(bound, argument, n_features, "features")
-
-
-def _count_features(limits: Any, feature_names: Any) -> int:
-    counts = [_length(value) for value in (feature_names, *_check_pair(limits))]
-    known = [count for count in counts if count is not None]
-    if not known:
-        raise InvalidInputError(
-            "feature_names", "must be given if the limits are two numbers", "they are None"
-        )
-    return known[0]
-
-
 def _length(value: Any) -> int | None:
     """None for a number, even if wrapped in an array without dimensions."""
     try:
         return len(value)
     except TypeError:
         return None
-
-
-def _check_features(value: Any, argument: str) -> Array:
-    return check_vector(value, argument, _length(value) or 1, "features")
 
 
 def _check_names(feature_names: Any, n_features: int) -> npt.NDArray[np.object_]:
@@ -683,7 +632,16 @@ def _check_representable(values: Array, what: str, names: Any = None) -> Array:
     return values
 
 
-def _refuse_sparse(X: Any) -> None:
+def _replace_stored(X: Matrix, values: Array) -> Matrix:
+    if not np.isfinite(values).all():
+        column = int(X.indices[~np.isfinite(values)][0])
+        raise NumericalError(f"column {column}: a value overflows float64")
+    scaled = X.copy()
+    scaled.data = values
+    return scaled
+
+
+def _refuse_any_sparse(X: Any) -> None:
     if sparse.issparse(X):
         raise InvalidInputError(
             "X",
@@ -692,9 +650,7 @@ def _refuse_sparse(X: Any) -> None:
         )
 
 
-def _freeze(summary: Any, **fields: Any) -> None:
-    for name, value in fields.items():
-        if isinstance(value, np.ndarray):
-            value = value.copy()  # the caller's may change, and must stay writeable
-            value.flags.writeable = False
-        object.__setattr__(summary, name, value)
+def _refuse_columns(broken: npt.NDArray[np.bool_], argument: str, rule: str, failing: str) -> None:
+    if broken.any():
+        column = column_label(None, int(np.flatnonzero(broken)[0]))
+        raise InvalidInputError(argument, rule, f"{column} {failing}")

@@ -1,6 +1,15 @@
-"""What ``fit`` was given, checked once: rows by client, classes as numbers, weights.
+"""The clients' data, checked once: rows by client, classes as numbers, labels -1 and +1, weights.
 
-A row of weight 0 counts as absent, and one of weight 2 as two rows.
+A row of weight 0 counts as absent, and one of weight 2 as two rows. What goes by client (labels
+of both signs, the radius "auto", weights of the clients) has its one home here.
+
+Rows are put in an order of their own and equal ones merged: a model depends on the data and not on
+its order. Repeated rows, weights in their place, and any order of the rows then give the same bits.
+The order is that of a 64-bit hash of each row: two passes over the data, where sorting by columns
+takes many. Unequal rows with one hash stay apart; at worst equal ones next to them are not merged,
+which the certificate covers.
+
+scikit-learn is imported where ``fit`` needs it, so that a plant's process can do without.
 """
 
 from __future__ import annotations
@@ -8,13 +17,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 from scipy import sparse
-from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import validate_data
 
 from fdrsvm.core.arrays import (
     Array,
@@ -24,52 +31,132 @@ from fdrsvm.core.arrays import (
     check_vector,
     refuse_stand_ins,
 )
-from fdrsvm.data.equal_rows import merge_equal_rows
 from fdrsvm.errors import InvalidInputError
 from fdrsvm.risk.ball import Box, check_inside, check_support
 
 _Checked = TypeVar("_Checked")
+Codes: TypeAlias = npt.NDArray[np.intp]
+Hashes: TypeAlias = npt.NDArray[np.uint64]
 
 _ONLY_CLIENT = "all"
-_AUTO = 10.0  # beta in [practical]: the paper's 1 / (beta N)
+_BETA = 10.0  # in [practical]
 _INT32 = np.iinfo(np.int32).max
-_LARGE = 1e290  # no sum of weights overflows below
+_LARGE = 1e290  # no sum of weights below it overflows
+_CHUNK = 1 << 18  # entries hashed at once, so that intermediate arrays stay in the cache
+_SEED = 20251115
+
+
+# --- what goes by client ---
 
 
 @dataclass(frozen=True, eq=False)
-class ClientRows:
-    """One client's share of the data.
+class Client:
+    """One client's data.
 
-    ``codes`` are positions in the classes, ``weights`` sample weight times class weight, and
-    ``total`` the number of rows, or the sum of their sample weights.
+    Attributes
+    ----------
+    name : label
+        As in ``clients``: text, a number, anything that can be sorted.
+    X : matrix of shape (n_rows, n_features)
+    codes : array of shape (n_rows,)
+        The rows' classes, as positions among the ``n_classes`` classes of all clients.
+    weights : array of shape (n_rows,)
+        Sample weight times class weight.
+    total : float
+        Number of rows, or the sum of their sample weights.
     """
 
-    label: Any
+    name: Any
     X: Matrix
-    codes: npt.NDArray[np.intp]
+    codes: Codes
+    n_classes: int
     weights: Array
     total: float
+
+    @property
+    def signs(self) -> list[Array]:
+        """Labels -1 and +1 for each model: the second class, or each class, against the rest."""
+        if self.n_classes <= 2:
+            return [np.where(self.codes == 1, 1.0, -1.0)]
+        return [np.where(self.codes == code, 1.0, -1.0) for code in range(self.n_classes)]
+
+
+def auto_radius(n_rows: float) -> float:
+    """The radius "auto": the paper's working rule 1/(10 N), [practical]."""
+    return 1.0 / (_BETA * n_rows)
+
+
+def per_client(
+    value: Any, argument: str, names: Sequence[Any], check: Callable[[Any, str], _Checked]
+) -> list[_Checked]:
+    """One value per client from a single one, a mapping by name, or one per client in order."""
+    if hasattr(value, "to_dict"):
+        value = value.to_dict()  # a pandas Series has the clients in its index
+    if isinstance(value, Mapping):
+        unknown = [name for name in value if name not in names]
+        missing = [name for name in names if name not in value]
+        if unknown or missing:
+            kind, listed = ("unknown", unknown) if unknown else ("missing", missing)
+            raise InvalidInputError(
+                argument,
+                "must name every client of this fit, and no other",
+                f"{kind}: {', '.join(map(repr, listed))}",
+            )
+        value = [value[name] for name in names]
+    elif isinstance(value, str) or np.ndim(value) == 0:
+        return [check(value, argument)] * len(names)
+    elif np.shape(value) != (len(names),):
+        raise InvalidInputError(
+            argument,
+            f"must have one entry for each of {len(names)} clients",
+            f"its shape is {np.shape(value)}",
+        )
+    return [
+        check(item, f"{argument} of client {name!r}")
+        for item, name in zip(value, names, strict=True)
+    ]
+
+
+def radii(value: Any, argument: str, names: Sequence[Any], totals: Sequence[float]) -> list[float]:
+    """``per_client`` for radii and penalties, where "auto" goes by the client's rows."""
+    checked = per_client(value, argument, names, _check_radius)
+    for g, number in enumerate(checked):
+        if number is None:
+            checked[g] = auto_radius(totals[g])
+    return checked  # type: ignore[return-value]
+
+
+def _check_radius(value: Any, argument: str) -> float | None:
+    """None stands for "auto"."""
+    if isinstance(value, str):
+        if value != "auto":
+            raise InvalidInputError(argument, "must be a number or 'auto'", f"it is {value!r}")
+        return None
+    return check_non_negative(value, argument)
+
+
+def client_shares(client_weights: Any, names: Sequence[Any], totals: Sequence[float]) -> Array:
+    """One weight per client; "samples" counts rows, or sums their sample weights."""
+    if isinstance(client_weights, str):
+        check_choice(client_weights, "client_weights", ("equal", "samples"))
+        return np.ones(len(names)) if client_weights == "equal" else np.array(totals, dtype=float)
+    return np.array(per_client(client_weights, "client_weights", names, check_non_negative))
+
+
+# --- what fit is given ---
 
 
 @dataclass(frozen=True, eq=False)
 class TrainingData:
-    """All clients, in the order of their labels; ``n_clipped`` values were moved into the box."""
+    """All clients, in the order of their names; ``n_clipped`` values were moved into the box."""
 
     classes: npt.NDArray[Any]
     class_weights: Array
     client_labels: npt.NDArray[Any]
-    clients: tuple[ClientRows, ...]
+    clients: tuple[Client, ...]
     n_clipped: int
-
-    @property
-    def n_models(self) -> int:
-        """One for two classes, else one per class."""
-        return 1 if len(self.classes) == 2 else len(self.classes)
-
-    def signs(self, codes: npt.NDArray[np.intp]) -> list[Array]:
-        """Labels -1 and +1 for each model: the second class, or each class, against the rest."""
-        positives = [1] if self.n_models == 1 else range(self.n_models)
-        return [np.where(codes == positive, 1.0, -1.0) for positive in positives]
+    names: list[Any]
+    totals: list[float]
 
 
 def read_training_data(
@@ -84,121 +171,77 @@ def read_training_data(
     outside: str = "refuse",
     merge: bool = True,
 ) -> TrainingData:
-    """Checks everything that ``fit`` is given; sets ``n_features_in_`` and ``feature_names_in_``.
+    """Check everything that ``fit`` is given; set ``n_features_in_`` and ``feature_names_in_``.
 
     With ``merge``, equal rows of a client become one, and the order of rows is forgotten.
     """
+    from sklearn.utils.multiclass import check_classification_targets
+    from sklearn.utils.validation import validate_data
+
     check_columns(X)
     check_label_values(y, "y")
     X, y = validate_data(estimator, X, y, accept_sparse="csr", dtype=np.float64, order="C")
     if y.dtype.kind == "O":
         _distinct(y, "y")  # else what is missing is an error without a name in the next line
     check_classification_targets(y)
-    names = getattr(estimator, "feature_names_in_", None)
-    X, n_clipped = _inside(_owned(X), check_support(support, X.shape[1]), outside, names)
-    n_rows = X.shape[0]
-    weights = _check_weights(sample_weight, n_rows)
-    labels = _check_clients(clients, n_rows)
-    if sample_weight is not None and not weights.all():
+    feature_names = getattr(estimator, "feature_names_in_", None)
+    X, n_clipped = _ready(X, check_support(support, X.shape[1]), outside, feature_names)
+    weights = check_weights(sample_weight, X.shape[0])
+    labels = check_clients(clients, X.shape[0])
+    if not weights.all():
         counted = weights > 0.0
+        if not counted.any():
+            raise InvalidInputError("sample_weight", "some weight must be positive", "all are zero")
         X, y, weights, labels = X[counted], y[counted], weights[counted], labels[counted]
     classes, codes = _distinct(y, "y")
     if len(classes) < 2:
         raise InvalidInputError(
             "y", "must hold two or more classes over all clients", "there is only one class"
         )
-    by_class = _class_weights(class_weight, classes, codes, weights)
-    client_labels, owners = _distinct(labels, "clients")
-    if "" in client_labels.tolist():
+    by_class = np.ones(len(classes))
+    if class_weight is not None:
+        by_class = _class_weights(class_weight, classes, codes, weights)
+    client_labels, groups = rows_by_client(labels)
+    names = client_labels.tolist()
+    if "" in names:
         raise InvalidInputError("clients", "labels must not be empty", "some are")
-    found = []
-    for label, rows in zip(client_labels.tolist(), _split(len(client_labels), owners), strict=True):
-        part = (X[rows], codes[rows], weights[rows])
-        found.append(_client_rows(label, by_class, *(merge_equal_rows(*part) if merge else part)))
-    return TrainingData(classes, by_class, client_labels, tuple(found), n_clipped)
+    read, totals = [], []
+    for name, rows in zip(names, groups, strict=True):
+        own = (X[rows], codes[rows], weights[rows])
+        client = _make_client(name, by_class, *(merge_equal_rows(*own) if merge else own))
+        read.append(client)
+        totals.append(client.total)
+    return TrainingData(classes, by_class, client_labels, tuple(read), n_clipped, names, totals)
 
 
-def per_client(
-    value: Any, argument: str, data: TrainingData, check: Callable[[Any, str], _Checked]
-) -> list[_Checked]:
-    """One value per client from a single one, a mapping by label, or one per client in order."""
-    labels = data.client_labels.tolist()
-    if hasattr(value, "to_dict"):
-        value = value.to_dict()  # a pandas Series has the clients in its index
-    if isinstance(value, Mapping):
-        _check_names(value, argument, labels)
-        return [check(value[label], f"{argument} of client {label!r}") for label in labels]
-    if isinstance(value, str) or np.ndim(value) == 0:
-        return [check(value, argument)] * len(labels)
-    if np.shape(value) != (len(labels),):
+def _make_client(name: Any, by_class: Array, X: Matrix, codes: Codes, weights: Array) -> Client:
+    if weights.max() > _LARGE:
         raise InvalidInputError(
-            argument,
-            f"must have one entry for each of {len(labels)} clients",
-            f"its shape is {np.shape(value)}",
+            "sample_weight", f"must be below {_LARGE:g}", f"client {name!r} has a larger one"
         )
-    return [
-        check(item, f"{argument} of client {label!r}")
-        for item, label in zip(value, labels, strict=True)
-    ]
-
-
-def radii(value: Any, argument: str, data: TrainingData) -> list[float]:
-    """``per_client`` for radii and penalties, where "auto" is 1/(10 N_g): [practical]."""
-    found = per_client(value, argument, data, _check_radius)
-    return [
-        1.0 / (_AUTO * client.total) if number is None else number
-        for client, number in zip(data.clients, found, strict=True)
-    ]
-
-
-def _check_radius(value: Any, argument: str) -> float | None:
-    """None stands for "auto"."""
-    if isinstance(value, str):
-        if value != "auto":
-            raise InvalidInputError(argument, "must be a number or 'auto'", f"it is {value!r}")
-        return None
-    return check_non_negative(value, argument)
-
-
-def client_shares(client_weights: Any, data: TrainingData) -> Array:
-    """One weight a client; "samples" counts rows, or sums their weights."""
-    if isinstance(client_weights, str):
-        check_choice(client_weights, "client_weights", ("equal", "samples"))
-        equal = client_weights == "equal"
-        return np.array([1.0 if equal else client.total for client in data.clients])
-    return np.array(per_client(client_weights, "client_weights", data, check_non_negative))
-
-
-def _check_names(value: Mapping[Any, Any], argument: str, labels: Sequence[Any]) -> None:
-    unknown = [name for name in value if name not in labels]
-    missing = [label for label in labels if label not in value]
-    if unknown or missing:
-        kind, names = ("unknown", unknown) if unknown else ("missing", missing)
+    weighted = weights * by_class[codes]
+    if not weighted.any():
         raise InvalidInputError(
-            argument,
-            "must name every client of this fit, and no other",
-            f"{kind}: {', '.join(map(repr, names))}",
+            "class_weight", "must leave every client some weight", f"client {name!r} has none"
         )
+    return Client(name, X, codes, len(by_class), weighted, float(weights.sum()))
 
 
 def check_columns(X: Any) -> None:
     """No text, date or masked value that could be read as a number, no two columns of one name."""
     columns = getattr(X, "columns", None)
-    if columns is not None:
-        name, count = Counter(columns).most_common(1)[0] if len(columns) else ("", 0)
+    if columns is not None and len(columns):
+        name, count = Counter(columns).most_common(1)[0]
         if count > 1:
             raise InvalidInputError(
                 "X", "its columns must have different names", f"{count} are called {name!r}"
             )
-    if not sparse.issparse(X):
-        refuse_stand_ins(X, "X")
-        _refuse_text([X] if columns is None else [X[name] for name in columns])
-
-
-def _refuse_text(parts: Sequence[Any]) -> None:
-    for part in parts:
+    if sparse.issparse(X):
+        return
+    refuse_stand_ins(X, "X")
+    for values in [X] if columns is None else [X[name] for name in columns]:
         try:
-            array = np.asarray(part)
+            array = np.asarray(values)
         except (TypeError, ValueError):
             return  # scikit-learn has a better word for it
         is_text = array.dtype.kind in "US"
@@ -208,35 +251,32 @@ def _refuse_text(parts: Sequence[Any]) -> None:
             raise InvalidInputError("X", "must be numeric", "some of it is text")
 
 
-def _owned(X: Matrix) -> Matrix:
-    """As compiled code takes it: aligned rows in C order, and 32-bit indices."""
-    if not sparse.issparse(X):
-        return np.require(X, requirements=["C", "A", "E"])
-    matrix = sparse.csr_array(X)
-    if matrix.indices.dtype != np.int32 and max(X.nnz, *X.shape) < _INT32:
-        indices, indptr = X.indices.astype(np.int32), X.indptr.astype(np.int32)
-        matrix = sparse.csr_array((X.data, indices, indptr), shape=X.shape)
-    if not matrix.has_canonical_format:
-        matrix = matrix.copy()  # the next line works in place
-        matrix.sum_duplicates()
-    return matrix
-
-
-def _inside(X: Matrix, box: Box | None, outside: str, names: Any) -> tuple[Matrix, int]:
-    """X within the support, and how many values had to be moved."""
+def _ready(X: Matrix, box: Box | None, outside: str, names: Any) -> tuple[Matrix, int]:
+    """X as compiled code takes it and within the support, and how many values had to be moved."""
     check_choice(outside, "outside", ("refuse", "clip"))
+    if sparse.issparse(X) and box is None:
+        matrix = sparse.csr_array(X)
+        if matrix.indices.dtype != np.int32 and max(X.nnz, *X.shape) < _INT32:
+            indices, indptr = X.indices.astype(np.int32), X.indptr.astype(np.int32)
+            matrix = sparse.csr_array((X.data, indices, indptr), shape=X.shape)
+        if not matrix.has_canonical_format:
+            matrix = matrix.copy()  # the next line works in place
+            matrix.sum_duplicates()
+        return matrix, 0
+    # In a box a zero can move as any other value can.
+    rows: Array = X.toarray() if sparse.issparse(X) else X
+    rows = np.require(rows, requirements=["C", "A", "E"])
     if box is None:
-        return X, 0
-    if sparse.issparse(X):
-        X = X.toarray()  # in a box a zero can move as any other value can
+        return rows, 0
     if outside == "refuse":
-        check_inside(X, box, names)
-        return X, 0
-    clipped = np.clip(X, box.low, box.high)
-    return clipped, int(np.count_nonzero(clipped != X))
+        check_inside(rows, box, names)
+        return rows, 0
+    clipped = np.clip(rows, box.low, box.high)
+    return clipped, int(np.count_nonzero(clipped != rows))
 
 
-def _check_weights(sample_weight: Any, n_rows: int) -> Array:
+def check_weights(sample_weight: Any, n_rows: int) -> Array:
+    """Masses of the rows, none of them negative; 1 each if they are not given."""
     if sample_weight is None:
         return np.ones(n_rows)
     weights = check_vector(sample_weight, "sample_weight", n_rows, "samples")
@@ -245,8 +285,6 @@ def _check_weights(sample_weight: Any, n_rows: int) -> Array:
         raise InvalidInputError(
             "sample_weight", "weights must not be negative", f"row {row} is {weights[row]:g}"
         )
-    if not weights.any():
-        raise InvalidInputError("sample_weight", "some weight must be positive", "all are zero")
     return weights
 
 
@@ -270,7 +308,8 @@ def check_label_values(labels: Any, argument: str) -> None:
         raise InvalidInputError(argument, "labels must not be missing", "some are")
 
 
-def _check_clients(clients: Any, n_rows: int) -> npt.NDArray[Any]:
+def check_clients(clients: Any, n_rows: int) -> npt.NDArray[Any]:
+    """A client label for each row; all rows are one client's if no labels are given."""
     if clients is None:
         return np.full(n_rows, _ONLY_CLIENT)
     check_label_values(clients, "clients")
@@ -284,37 +323,32 @@ def _check_clients(clients: Any, n_rows: int) -> npt.NDArray[Any]:
     return labels
 
 
-def _distinct(
-    labels: npt.NDArray[Any], argument: str
-) -> tuple[npt.NDArray[Any], npt.NDArray[np.intp]]:
+def rows_by_client(labels: npt.NDArray[Any]) -> tuple[npt.NDArray[Any], Sequence[Any]]:
+    """The clients' labels, sorted, and for each of them which rows it has, in their order."""
+    client_labels, owners = _distinct(labels, "clients")
+    if len(client_labels) == 1:
+        return client_labels, [slice(None)]  # no copy
+    ends = np.cumsum(np.bincount(owners, minlength=len(client_labels)))
+    return client_labels, np.split(np.argsort(owners, kind="stable"), ends[:-1])
+
+
+def _distinct(labels: npt.NDArray[Any], argument: str) -> tuple[npt.NDArray[Any], Codes]:
     try:
         values, codes = np.unique(labels, return_inverse=True)
     except TypeError:
         raise InvalidInputError(
             argument, "labels must be of one kind and not missing", "they cannot be sorted"
         ) from None
-    if any(value is None or value != value for value in values.tolist()):
-        raise InvalidInputError(argument, "labels must not be missing", "some are")
+    for value in values.tolist():
+        if value is None or value != value:
+            raise InvalidInputError(argument, "labels must not be missing", "some are")
     return values, codes
 
 
-def _split(n_clients: int, owners: npt.NDArray[np.intp]) -> Sequence[Any]:
-    """The rows of each client, in their order."""
-    if n_clients == 1:
-        return [slice(None)]  # no copy
-    ends = np.cumsum(np.bincount(owners, minlength=n_clients))
-    return np.split(np.argsort(owners, kind="stable"), ends[:-1])
-
-
 def _class_weights(
-    class_weight: Any,
-    classes: npt.NDArray[Any],
-    codes: npt.NDArray[np.intp],
-    weights: Array,
+    class_weight: Any, classes: npt.NDArray[Any], codes: Codes, weights: Array
 ) -> Array:
-    """One weight a class: 1, the given one, or "balanced" over all clients' rows."""
-    if class_weight is None:
-        return np.ones(len(classes))
+    """One weight per class: the given one, else 1, or "balanced" over all clients' rows."""
     if isinstance(class_weight, str):
         check_choice(class_weight, "class_weight", ("balanced",))
         counts = np.bincount(codes, weights=weights)
@@ -340,16 +374,47 @@ def _class_weights(
     )
 
 
-def _client_rows(
-    label: Any, by_class: Array, X: Matrix, codes: npt.NDArray[np.intp], weights: Array
-) -> ClientRows:
-    if weights.max() > _LARGE:
-        raise InvalidInputError(
-            "sample_weight", f"must be below {_LARGE:g}", f"client {label!r} has a larger one"
-        )
-    weighted = weights * by_class[codes]
-    if not weighted.any():
-        raise InvalidInputError(
-            "class_weight", "must leave every client some weight", f"client {label!r} has none"
-        )
-    return ClientRows(label, X, codes, weighted, float(weights.sum()))
+# --- equal rows ---
+
+
+def merge_equal_rows(X: Matrix, codes: Codes, weights: Array) -> tuple[Matrix, Codes, Array]:
+    """Rows that differ in features or class, with the sums of their weights."""
+    hashes = _row_hashes(X) + _mixed(codes.astype(np.uint64) + np.uint64(1))
+    order = np.argsort(hashes, kind="stable")
+    ties = np.flatnonzero(hashes[order[1:]] == hashes[order[:-1]])
+    left, right = order[ties], order[ties + 1]
+    unequal = X[left] != X[right]
+    if sparse.issparse(X):
+        differs = np.diff(sparse.csr_array(unequal).indptr) > 0
+    else:
+        differs = unequal.any(axis=1)
+    is_first = np.ones(len(order), dtype=bool)
+    is_first[ties + 1] = (codes[left] != codes[right]) | differs
+    groups = np.cumsum(is_first) - 1
+    sums = np.bincount(groups, weights=weights[order])
+    kept = order[is_first]
+    return X[kept], codes[kept], np.asarray(sums, dtype=np.float64)
+
+
+def _row_hashes(X: Matrix) -> Hashes:
+    """A sum over the features in which zeros count nothing, so that CSR has the same.
+
+    Adding 0.0 turns -0.0 into 0.0, whose bits are 0.
+    """
+    random = np.random.default_rng(_SEED).integers(2**63, size=X.shape[1], dtype=np.uint64)
+    factors = random * np.uint64(2) + np.uint64(1)
+    if sparse.issparse(X):
+        terms = _mixed((X.data + 0.0).view(np.uint64)) * factors[X.indices]
+        sums = np.concatenate([np.zeros(1, dtype=np.uint64), np.cumsum(terms, dtype=np.uint64)])
+        return np.asarray(sums[X.indptr[1:]] - sums[X.indptr[:-1]])
+    hashes = np.empty(len(X), dtype=np.uint64)
+    n_rows = max(1, _CHUNK // X.shape[1])
+    for start in range(0, len(X), n_rows):
+        bits = (X[start : start + n_rows] + 0.0).view(np.uint64)
+        hashes[start : start + n_rows] = (_mixed(bits) * factors).sum(axis=1, dtype=np.uint64)
+    return hashes
+
+
+def _mixed(bits: Hashes) -> Hashes:
+    """Round numbers have their information in the high bits, which a product would push out."""
+    return bits ^ (bits >> np.uint64(32))

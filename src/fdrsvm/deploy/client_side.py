@@ -16,7 +16,7 @@ from fdrsvm import __version__
 from fdrsvm.core.arrays import Array
 from fdrsvm.core.texts import package_log
 from fdrsvm.data.contract import ContractError
-from fdrsvm.data.equal_rows import merge_equal_rows
+from fdrsvm.data.training_data import merge_equal_rows
 from fdrsvm.deploy.memory_file import MemoryFile
 from fdrsvm.deploy.plant import Plant
 from fdrsvm.deploy.plant_data import PlantRows, read_plant, words_without_path

@@ -1,8 +1,7 @@
-"""Estimators: scikit-learn classes, the linear model they train, its file and its exports."""
+"""Estimators: the scikit-learn classes, and training runs from files to a model file."""
 
 from __future__ import annotations
 
-import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -11,23 +10,16 @@ if TYPE_CHECKING:
     from fdrsvm.estimators.fdrsvccv import FDRSVCCV
     from fdrsvm.estimators.fedsvc import FedSVC
 
-# Names are found on first use, so that a gateway can load a LinearModel without scikit-learn.
-_HOME = {
-    "DRSVC": "fdrsvm.estimators.drsvc",
-    "FDRSVC": "fdrsvm.estimators.fdrsvc",
-    "FDRSVCCV": "fdrsvm.estimators.fdrsvccv",
-    "FedSVC": "fdrsvm.estimators.fedsvc",
-}
-
 __all__ = ["DRSVC", "FDRSVC", "FDRSVCCV", "FedSVC"]
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _HOME:
+    """On first use, as in :mod:`fdrsvm`, so that scikit-learn is loaded only where it is needed."""
+    if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = getattr(importlib.import_module(_HOME[name]), name)
-    globals()[name] = value
-    return value
+    import fdrsvm
+
+    return getattr(fdrsvm, name)
 
 
 def __dir__() -> list[str]:

@@ -1,36 +1,43 @@
-"""What the three classifiers share: scores and labels, the model file, and the exports."""
+"""What the classifiers share: parameters, scores and labels, the model file, and the exports."""
 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Collection, Mapping, Sequence
-from typing import Any, ClassVar, NamedTuple, Self
+from collections.abc import Collection, Sequence
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import numpy.typing as npt
 from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from fdrsvm.core.arrays import Array
+from fdrsvm.core.arrays import Array, check_flag
 from fdrsvm.core.files import PathLike
 from fdrsvm.core.plain_json import from_plain, to_plain
-from fdrsvm.data.training_data import TrainingData, check_columns
-from fdrsvm.errors import CorruptDataError, NumericalError
-from fdrsvm.estimators.degenerate import Setting, client_evidence, judge, pooled
-from fdrsvm.federated.certificate import Certificate
+from fdrsvm.data.training_data import (
+    TrainingData,
+    check_columns,
+    client_shares,
+    read_training_data,
+)
+from fdrsvm.errors import CorruptDataError
+from fdrsvm.estimators.advice import (
+    Setting,
+    flip_share,
+    judge,
+    pool_tallies,
+    scale_advice,
+    tally_rows,
+)
 from fdrsvm.federated.rounds import Result, RoundRecord
+from fdrsvm.federated.train import make_problems, train
 from fdrsvm.model.export import to_json, to_onnx, to_structured_text, write_onnx
-from fdrsvm.model.linear_model import Label, LinearModel
+from fdrsvm.model.linear_model import Label, LinearModel, choose_labels, score_rows
 from fdrsvm.model.model_file import load_model, save_model
 
-
-class Certified(NamedTuple):
-    """What is proved of one model; ``gap`` is relative."""
-
-    objective: float
-    lower_bound: float
-    gap: float
-    radius: float
+_MAX_SEED = 2**31 - 1
+_CERTIFICATE = ("objective", "lower_bound", "gap", "bound_radius")
 
 
 class LinearClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
@@ -38,16 +45,21 @@ class LinearClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     # What a model file keeps beside the weights, without the underscore at the end.
     _kept: ClassVar[tuple[str, ...]] = (
-        "objective",
-        "lower_bound",
-        "gap",
-        "bound_radius",
+        *_CERTIFICATE,
         "n_iter",
         "stop_reason",
         "client_labels",
         "left_out",
         "n_clipped",
     )
+    # Functions are for the run at hand; a file of plain values could not hold them.
+    _not_kept: ClassVar[tuple[str, ...]] = ("callbacks",)
+    knows_clients: ClassVar[bool] = True  # whether ``fit`` takes a client label for each row
+    _per_client: ClassVar[str]  # attribute for each client's own objective
+    # What not every class has as a parameter.
+    support: Any = None
+    outside: str = "refuse"
+    secure_aggregation: bool = False
 
     classes_: npt.NDArray[Any]
     coef_: Array
@@ -64,13 +76,7 @@ class LinearClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         check_is_fitted(self)
         check_columns(X)
         X = validate_data(self, X, accept_sparse="csr", dtype=np.float64, reset=False)
-        with np.errstate(over="ignore", invalid="ignore"):
-            scores: Array = np.asarray(X @ self.coef_.T) + self.intercept_
-        if not np.isfinite(scores).all():
-            # Else NaN > 0 is False, and a machine that left its range would pass for healthy.
-            row = int(np.argwhere(~np.isfinite(scores))[0, 0])
-            raise NumericalError(f"X: the score of row {row} overflows float64")
-        return scores[:, 0] if len(self.classes_) == 2 else scores
+        return score_rows(X, self.coef_, self.intercept_)
 
     def predict(self, X: Any) -> npt.NDArray[Any]:
         """Labels, one per sample; equal scores go to the class that comes first.
@@ -79,10 +85,7 @@ class LinearClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         ----------
         X : array, DataFrame or CSR of shape (n_samples, n_features)
         """
-        scores = self.decision_function(X)
-        index = scores > 0.0 if scores.ndim == 1 else scores.argmax(axis=1)
-        labels: npt.NDArray[Any] = self.classes_[index.astype(np.intp)]
-        return labels
+        return choose_labels(self.decision_function(X), self.classes_)
 
     def save(self, path: PathLike) -> None:
         """Write the fitted model to a safe file, see :mod:`fdrsvm.model.model_file`.
@@ -106,16 +109,19 @@ class LinearClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             raise CorruptDataError(f"{path}: it holds a {model.estimator}, not a {cls.__name__}")
         try:
             estimator = cls(**{name: from_plain(value) for name, value in model.params.items()})
-            kept = cls._read_kept(model.certificate)
+            unknown = model.certificate.keys() - set(cls._kept)
+            if unknown:  # a file must not be able to set any attribute it likes
+                raise CorruptDataError(f"its certificate has {sorted(unknown)}")
+            for name, value in model.certificate.items():
+                setattr(estimator, f"{name}_", from_plain(value))
         except (TypeError, ValueError) as error:
             raise CorruptDataError(f"{path}: {error}") from None
-        estimator._set_weights(model.coef.copy(), model.intercept.copy(), np.array(model.classes))
+        estimator.coef_, estimator.intercept_ = model.coef.copy(), model.intercept.copy()
+        estimator.classes_ = np.array(model.classes)
         estimator.n_features_in_ = model.n_features
         if model.feature_names is not None:
             estimator.feature_names_in_ = np.array(model.feature_names, dtype=object)
         estimator.history_ = ()
-        for name, value in kept.items():
-            setattr(estimator, name, value)
         return estimator
 
     def to_onnx(self, path: PathLike | None = None) -> bytes | None:
@@ -147,12 +153,11 @@ class LinearClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         tags.input_tags.sparse = True
         return tags
 
-    @classmethod
-    def _read_kept(cls, certificate: Mapping[str, Any]) -> dict[str, Any]:
-        unknown = certificate.keys() - set(cls._kept)
-        if unknown:  # a file must not be able to set any attribute it likes
-            raise CorruptDataError(f"its certificate has {sorted(unknown)}")
-        return {f"{name}_": from_plain(value) for name, value in certificate.items()}
+    def _store(self, arguments: dict[str, Any]) -> None:
+        """Keep the arguments of ``__init__`` by name, as they are: scikit-learn's rule."""
+        for name, value in arguments.items():
+            if name != "self":
+                setattr(self, name, value)
 
     def _linear_model(self) -> LinearModel:
         check_is_fitted(self)
@@ -166,68 +171,166 @@ class LinearClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             params={
                 name: to_plain(value, f"parameter {name}")
                 for name, value in self.get_params(deep=False).items()
+                if name not in self._not_kept
             },
             certificate={name: to_plain(getattr(self, key), key) for name, key in kept.items()},
         )
 
-    def _set_weights(self, coef: Array, intercept: Array, classes: npt.NDArray[Any]) -> None:
-        self.coef_, self.intercept_, self.classes_ = coef, intercept, classes
+    def _set_certificates(self, proved: Sequence[tuple[float, ...]]) -> None:
+        """From objective, lower bound, gap and radius of each model.
 
-    def _set_models(self, models: Sequence[Array], classes: npt.NDArray[Any]) -> None:
-        """From vectors with the intercept last, if there is one."""
-        rows = np.array(models)
-        P = self.n_features_in_
-        intercept = rows[:, P] if rows.shape[1] > P else np.zeros(len(rows))
-        self._set_weights(rows[:, :P].copy(), intercept.copy(), classes)
+        Numbers for two classes, else arrays with one entry per class.
+        """
+        columns = np.array(proved, dtype=np.float64).T
+        for name, values in zip(_CERTIFICATE, columns, strict=True):
+            setattr(self, f"{name}_", float(values[0]) if len(values) == 1 else values.copy())
 
-    def _set_rounds(self, result: Result, client_labels: npt.NDArray[Any]) -> None:
-        """Who took part, and how the run went."""
-        self.client_labels_ = client_labels
-        self.n_iter_ = result.n_rounds
+    def _set_result(
+        self,
+        result: Result,
+        classes: npt.NDArray[Any],
+        client_labels: npt.NDArray[Any] | None = None,
+        n_clipped: int = 0,
+    ) -> None:
+        """The best models of a run with their certificates, how it went, and who took part."""
+        vectors, proved, own = [], [], []
+        for one in result.certificate.parts:
+            vectors.append(one.model)
+            proved.append((one.objective, one.lower_bound, one.gap, one.radius))
+            own.append(one.risks)
+        models, P = np.array(vectors), self.n_features_in_
+        self.classes_ = classes
+        # The intercept is last, if there is one; the sum over no column is 0.
+        self.coef_, self.intercept_ = models[:, :P].copy(), models[:, P:].sum(axis=1)
+        self._set_certificates(proved)
+        self.n_iter_, self.history_ = result.n_rounds, result.history
         self.stop_reason_ = result.reason.value
-        self.history_ = result.history
+        for name in ("left_out_", "n_clipped_"):
+            self.__dict__.pop(name, None)  # of an earlier fit
+        if self.support is not None:
+            self.n_clipped_ = n_clipped
         if result.left_out:
             self.left_out_ = dict(result.left_out)
-        elif hasattr(self, "left_out_"):
-            del self.left_out_  # of an earlier fit
+        if client_labels is not None:
+            self.client_labels_ = client_labels
+            by_client = own[0].tolist() if len(own) == 1 else [*np.transpose(own).copy()]
+            if self.secure_aggregation:  # only the sum over the clients is known
+                unknown = np.nan if len(own) == 1 else np.full(len(own), np.nan)
+                by_client = [unknown] * len(client_labels)
+            named = zip(client_labels.tolist(), by_client, strict=True)
+            setattr(self, self._per_client, dict(named))
 
-    def _set_certificates(self, proved: Sequence[Certified]) -> None:
-        """Numbers for two classes, else arrays with one entry per class."""
-        self.objective_ = per_class([one.objective for one in proved])
-        self.lower_bound_ = per_class([one.lower_bound for one in proved])
-        self.gap_ = per_class([one.gap for one in proved])
-        self.bound_radius_ = per_class([one.radius for one in proved])
+    def _balls(self, data: TrainingData) -> tuple[list[float], list[float], dict[str, Any]]:
+        """Radii and label prices by client, and what is the same for all clients."""
+        raise NotImplementedError
 
-    def _warn_if_degenerate(
-        self, data: TrainingData, *, flip_share: float, has_radius: bool, stacklevel: int
-    ) -> None:
+    def _warn_if_degenerate(self, data: TrainingData, stacklevel: int) -> None:
         """A DegenerateModelWarning at most; ``stacklevel`` counts from the caller."""
         # Weights of classes are not rows. A class of weight 0 is one that nobody wants found.
         each = np.zeros(len(data.classes))
         np.divide(1.0, data.class_weights, out=each, where=data.class_weights > 0.0)
-        parts = [
-            client_evidence(
-                self.coef_, self.intercept_, one.X, one.codes, one.weights * each[one.codes]
-            )
-            for one in data.clients
-        ]
+        tallies = []
+        for client in data.clients:
+            weights = client.weights * each[client.codes]
+            tallies.append(tally_rows(self.coef_, self.intercept_, client.X, client.codes, weights))
+        epsilons, kappas, _ = self._balls(data)
         setting = Setting(
             estimator=type(self).__name__,
             class_weight=self.class_weight,
-            flip_share=flip_share,
-            has_radius=has_radius,
+            flip_share=flip_share(epsilons, kappas),
+            has_radius=any(epsilons),
             is_solved=self.tol == 0.0 or bool(np.max(self.gap_) <= self.tol),
         )
-        found = judge(pooled(parts), data.classes.tolist(), setting)
-        if found is not None:
-            warnings.warn(found, stacklevel=stacklevel + 1)
+        warning = judge(pool_tallies(tallies), data.classes.tolist(), setting)
+        if warning is not None:
+            warnings.warn(warning, stacklevel=stacklevel + 1)
 
 
-def per_class(values: Sequence[float]) -> float | Array:
-    """A number for two classes, else an array with one entry per class."""
-    return float(values[0]) if len(values) == 1 else np.array(values, dtype=np.float64)
+class FederatedClassifier(LinearClassifier):
+    """A classifier that is trained in rounds across clients."""
+
+    merges_rows: ClassVar[bool] = True
+
+    def fit(self, X: Any, y: Any, *, clients: Any = None, sample_weight: Any = None) -> Self:
+        """Train across the clients.
+
+        Parameters
+        ----------
+        X : array, DataFrame or CSR of shape (n_samples, n_features)
+        y : array of shape (n_samples,)
+            Labels, two or more over all clients. A client may have rows of one class only.
+        clients : array of shape (n_samples,), optional
+            A client label for each row. None means one client, called "all".
+        sample_weight : array of shape (n_samples,), optional
+            Masses of the rows within their client. A row of weight 2 counts as two rows, one of
+            weight 0 as none. (With baselines that draw batches of rows, this holds on average.)
+
+        Returns
+        -------
+        FDRSVC or FedSVC
+            This object.
+
+        Warns
+        -----
+        ConvergenceWarning
+            If the certified gap is above a ``tol`` that is not 0 after ``max_rounds``. For
+            baselines also if the model is no better than the model 0: steps are too long for the
+            features.
+        DegenerateModelWarning
+            If the model finds fewer than one in a hundred training rows of a class, or ignores all
+            features (its score varies by at most 0.02 over the training rows); with a remedy.
+        """
+        self._fit(X, y, clients, sample_weight)
+        return self
+
+    def _fit(self, X: Any, y: Any, clients: Any, sample_weight: Any) -> None:
+        """Warnings name the line that called the caller."""
+        self._check_options()
+        data = read_training_data(
+            self,
+            X,
+            y,
+            clients=clients,
+            sample_weight=sample_weight,
+            class_weight=self.class_weight,
+            support=self.support,
+            outside=self.outside,
+            merge=self.merges_rows,
+        )
+        result = train(
+            **self._settings(data),
+            n_threads=self.n_threads,
+            callbacks=self.callbacks,
+            verbose=self.verbose,
+            advice=scale_advice(data),
+            stacklevel=3,
+        )
+        self._set_result(result, data.classes, data.client_labels, data.n_clipped)
+        self._warn_if_degenerate(data, stacklevel=3)
+
+    def _check_options(self) -> None:
+        """What does not go together, before any work is done."""
+        raise NotImplementedError
+
+    def _method(self) -> Any:
+        """The algorithm, with its parameters checked."""
+        raise NotImplementedError
+
+    def _settings(self, data: TrainingData) -> dict[str, Any]:
+        """The run that the parameters describe: arguments of ``train``."""
+        epsilons, kappas, ball = self._balls(data)
+        return {
+            "clients": make_problems(data.clients, epsilons, kappas, **ball),
+            "method": self._method(),
+            "client_weights": client_shares(self.client_weights, data.names, data.totals),
+            "max_rounds": self.max_rounds,
+            "tol": self.tol,
+            "secure_aggregation": check_flag(self.secure_aggregation, "secure_aggregation"),
+        }
 
 
-def certified(standing: Certificate) -> Certified:
-    """The proof that goes with a standing's model."""
-    return Certified(standing.objective, standing.lower_bound, standing.gap, standing.radius)
+def seed_of(random_state: Any) -> int:
+    """A whole number, as messages carry it."""
+    if isinstance(random_state, int | np.integer) and random_state >= 0:
+        return int(random_state)
+    return int(check_random_state(random_state).randint(_MAX_SEED))

@@ -3,31 +3,27 @@
 from __future__ import annotations
 
 import warnings
-from typing import Any, Self
+from collections.abc import Sequence
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
 from fdrsvm.core.arrays import Array, check_count, check_flag, check_positive
 from fdrsvm.core.losses import Hinge, MarginLoss
 from fdrsvm.core.vectors import Norm, dual_norm
-from fdrsvm.data.training_data import (
-    TrainingData,
-    radii,
-    read_training_data,
-)
+from fdrsvm.data.training_data import TrainingData, radii, read_training_data
 from fdrsvm.errors import ConvergenceWarning, UnsupportedError
-from fdrsvm.estimators.base import Certified, LinearClassifier, certified
-from fdrsvm.estimators.degenerate import flip_share
-from fdrsvm.estimators.scale_advice import scale_advice
+from fdrsvm.estimators.advice import scale_advice
+from fdrsvm.estimators.base import LinearClassifier
 from fdrsvm.federated.methods import Bundle
-from fdrsvm.federated.rounds import Stop
-from fdrsvm.federated.train import make_problems, standings, train
+from fdrsvm.federated.rounds import Callback, Stop
+from fdrsvm.federated.train import make_problems, train
 from fdrsvm.risk.ball import Support
 from fdrsvm.solvers import PreparedClient, Solution, Status, prepare_client
 
 __all__ = ["DRSVC"]
 
-_REACH = 10.0  # at epsilon = 0 a bound holds for models so many times as large: [repair]
+_REACH = 10.0  # at epsilon = 0 a bound holds for models this many times as large: [repair]
 # Smaller gaps are rounding, and so are smaller objectives: the model 0 has 1, and where the optimum
 # is 0 no relative gap would ever close.
 _FINEST = 1e-12
@@ -68,7 +64,9 @@ class DRSVC(LinearClassifier):
     random_state : ignored
         Nothing is random here; for the sake of code that sets it.
     verbose : int
-        Above 0 prints a line a step of the bundle method.
+        Above 0 prints one line per step of the bundle method.
+    callbacks : sequence of callables
+        As for :class:`FDRSVC`, after each step of the bundle method.
 
     Attributes
     ----------
@@ -87,7 +85,7 @@ class DRSVC(LinearClassifier):
     stop_reason_ : str
         Why training stopped.
     history_ : tuple of RoundRecord
-        One a step of the bundle method; else empty.
+        One per step of the bundle method; else empty.
     n_clipped_ : int
         How many values were moved into the support; only with a support.
     n_features_in_ : int
@@ -102,6 +100,8 @@ class DRSVC(LinearClassifier):
     >>> model.predict([[0.7, 0.3]]).tolist()
     [1]
     """
+
+    knows_clients: ClassVar[bool] = False
 
     def __init__(
         self,
@@ -118,19 +118,9 @@ class DRSVC(LinearClassifier):
         outside: str = "refuse",
         random_state: Any = None,
         verbose: int = 0,
+        callbacks: Sequence[Callback] = (),
     ) -> None:
-        self.epsilon = epsilon
-        self.kappa = kappa
-        self.norm = norm
-        self.support = support
-        self.loss = loss
-        self.tol = tol
-        self.max_iter = max_iter
-        self.fit_intercept = fit_intercept
-        self.class_weight = class_weight
-        self.outside = outside
-        self.random_state = random_state
-        self.verbose = verbose
+        self._store(locals())
 
     def fit(self, X: Any, y: Any, *, sample_weight: Any = None) -> Self:
         """Train on all rows.
@@ -175,81 +165,69 @@ class DRSVC(LinearClassifier):
             self._solve(data)
         else:
             self._run(data)
-        if self.support is not None:
-            self.n_clipped_ = data.n_clipped
-        ball = self._ball(data)
-        self._warn_if_degenerate(
-            data,
-            flip_share=flip_share([ball["epsilon"]], [ball["kappa"]]),
-            has_radius=ball["epsilon"] > 0.0,
-            stacklevel=2,
-        )
+        self._warn_if_degenerate(data, stacklevel=2)
         return self
 
-    def _ball(self, data: TrainingData) -> dict[str, Any]:
-        return {
-            "epsilon": radii(self.epsilon, "epsilon", data)[0],
-            "kappa": check_positive(self.kappa, "kappa", or_infinite=True),
-            "norm": self.norm,
-            "fit_intercept": check_flag(self.fit_intercept, "fit_intercept"),
-        }
+    def _balls(self, data: TrainingData) -> tuple[list[float], list[float], dict[str, Any]]:
+        """Radius and label price, in lists as of one client, and the rest of the ball."""
+        return (
+            radii(self.epsilon, "epsilon", data.names, data.totals),
+            [check_positive(self.kappa, "kappa", or_infinite=True)],
+            {
+                "norm": self.norm,
+                "fit_intercept": check_flag(self.fit_intercept, "fit_intercept"),
+            },
+        )
 
     def _solve(self, data: TrainingData) -> None:
         """The hinge without a support, one class after the other."""
-        (rows,), ball = data.clients, self._ball(data)
-        solved = []
-        for signs in data.signs(rows.codes):
+        (rows,), ((epsilon,), (kappa,), ball) = data.clients, self._balls(data)
+        self.__dict__.pop("n_clipped_", None)  # of an earlier fit
+        self.classes_, self.history_, self.stop_reason_ = data.classes, (), Stop.TOL.value
+        solutions, proved = [], []
+        for signs in rows.signs:
             client = prepare_client(
-                rows.X, signs, rho=1.0, sample_weight=rows.weights, **ball
+                rows.X,
+                signs,
+                rho=1.0,
+                epsilon=epsilon,
+                kappa=kappa,
+                sample_weight=rows.weights,
+                **ball,
             ).with_penalties(0.0)
-            solved.append((client, _solve_to(client, self.tol)))
-        solutions = [solution for _, solution in solved]
-        proved = [_proved(client, solution, ball) for client, solution in solved]
-        width = int(self.fit_intercept)
-        self._set_models(
-            [np.append(one.w, [one.intercept] * width) for one in solutions], data.classes
-        )
+            solution = _solve_to(client, self.tol)
+            solutions.append(solution)
+            proved.append(_certificate_of(client, solution, epsilon, self.norm))
+        self.coef_ = np.array([solution.w for solution in solutions])
+        self.intercept_ = np.array([float(solution.intercept) for solution in solutions])
         self._set_certificates(proved)
-        self.n_iter_ = max(1, *(one.n_iter for one in solutions))
-        self.history_ = ()
-        self._set_reason(solutions, proved)
-
-    def _set_reason(self, solutions: list[Solution], proved: list[Certified]) -> None:
-        self.stop_reason_ = Stop.TOL.value
-        for solution, one in zip(solutions, proved, strict=True):
-            if one.gap > self.tol:
+        self.n_iter_ = max(1, *(solution.n_iter for solution in solutions))
+        for solution, (*_, gap, _radius) in zip(solutions, proved, strict=True):
+            if gap > self.tol:
                 status = Status.STALLED if solution.status is Status.SOLVED else solution.status
                 self.stop_reason_ = status.value
                 warnings.warn(
-                    f"certified relative gap {one.gap:.1e}, above tol = {self.tol:g}: "
-                    f"{status.value}",
+                    f"certified relative gap {gap:.1e}, above tol = {self.tol:g}: {status.value}",
                     ConvergenceWarning,
-                    stacklevel=4,
+                    stacklevel=3,
                 )
 
     def _run(self, data: TrainingData) -> None:
         """What the direct solver is not for: the bundle method with one client."""
-        ball = self._ball(data)
-        epsilon, kappa = ball.pop("epsilon"), ball.pop("kappa")
+        epsilons, kappas, ball = self._balls(data)
+        ball |= {"support": self.support, "loss": self.loss}
         result = train(
-            make_problems(data, [epsilon], [kappa], support=self.support, loss=self.loss, **ball),
+            make_problems(data.clients, epsilons, kappas, **ball),
             Bundle(),
-            data.n_models,
-            client_weights=np.ones(1),
             max_rounds=self.max_iter,
             tol=self.tol,
-            n_threads=1,
+            callbacks=self.callbacks,
             verbose=self.verbose,
-            stacklevel=3,
             advice=scale_advice(data),
             limit="max_iter",
+            stacklevel=3,
         )
-        models = standings(result)
-        self._set_models([one.model for one in models], data.classes)
-        self._set_certificates([certified(one) for one in models])
-        self.n_iter_ = result.n_rounds
-        self.history_ = result.history
-        self.stop_reason_ = result.reason.value
+        self._set_result(result, data.classes, n_clipped=data.n_clipped)
 
 
 def _solve_to(client: PreparedClient, tol: float) -> Solution:
@@ -265,12 +243,15 @@ def _solve_to(client: PreparedClient, tol: float) -> Solution:
     return solution
 
 
-def _proved(client: PreparedClient, solution: Solution, ball: dict[str, Any]) -> Certified:
+def _certificate_of(
+    client: PreparedClient, solution: Solution, epsilon: float, norm: Norm
+) -> tuple[float, ...]:
+    """Objective, lower bound, relative gap, and the radius within which the bound holds."""
     objective = solution.objective
     bound = max(objective - solution.gap, 0.0)
     radius = np.inf
-    if ball["epsilon"] == 0.0:
-        size = dual_norm(solution.w, ball["norm"])
+    if epsilon == 0.0:
+        size = dual_norm(solution.w, norm)
         radius = _REACH * max(size, 1.0 / client.kernel.feature_scale)
     gap = (objective - bound) / objective if objective > _FINEST else 0.0
-    return Certified(objective, bound, gap, radius)
+    return objective, bound, gap, radius

@@ -2,29 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, Self
-
-import numpy as np
-import numpy.typing as npt
+from collections.abc import Sequence
+from functools import partial
+from typing import Any, ClassVar
 
 from fdrsvm.core.arrays import check_choice, check_flag, check_non_negative, check_positive
 from fdrsvm.core.losses import Hinge, MarginLoss
 from fdrsvm.core.vectors import Norm
-from fdrsvm.data.training_data import (
-    TrainingData,
-    client_shares,
-    per_client,
-    radii,
-    read_training_data,
-)
+from fdrsvm.data.training_data import TrainingData, per_client, radii
 from fdrsvm.errors import UnsupportedError
-from fdrsvm.estimators.base import LinearClassifier, certified
-from fdrsvm.estimators.degenerate import flip_share
-from fdrsvm.estimators.scale_advice import scale_advice
+from fdrsvm.estimators.base import FederatedClassifier, LinearClassifier
 from fdrsvm.federated.methods import ADMM, ADMMSC, Bundle, Subgradient
 from fdrsvm.federated.methods.subgradient import StepDecay
-from fdrsvm.federated.rounds import Result
-from fdrsvm.federated.train import make_problems, standings, train
+from fdrsvm.federated.rounds import Callback
 from fdrsvm.risk.ball import WORST_CASES, Support, WorstCase
 
 __all__ = ["FDRSVC"]
@@ -32,7 +22,7 @@ __all__ = ["FDRSVC"]
 _ALGORITHMS = ("bundle", "admm", "admm-sc", "subgradient")
 
 
-class FDRSVC(LinearClassifier):
+class FDRSVC(FederatedClassifier):
     """Federated distributionally robust SVM: the mixture of Wasserstein balls, with a certificate.
 
     Minimises the weighted sum over the clients of each client's worst-case risk: the largest
@@ -91,10 +81,10 @@ class FDRSVC(LinearClassifier):
         least three clients, and the bundle's cuts are summed, which takes more rounds. The risks
         of the single clients are then not known.
     blur : int
-        How many rows near the margin count by a fraction in the cuts that a client sends: they do
-        not show which single rows are active, also in sums, if the clients together blur at least
-        n_features + 2 (one more with an intercept). The price is a gap that closes less far; see
-        docs/privacy.md. For the exact hinge risk without a support.
+        In the cuts that a client sends, this many rows near the margin count by a fraction, so that
+        cuts do not show which single rows are active. In sums too, if the clients together blur at
+        least n_features + 2 rows (one more with an intercept). The price is a gap that closes less
+        far; see docs/privacy.md. For the exact hinge risk without a support.
     resolution : float
         Clients send risks rounded up to a multiple of this and constants of cuts rounded down:
         exact ones give rows away, past a blur and out of sums. Objective and bound stay true; with
@@ -105,6 +95,10 @@ class FDRSVC(LinearClassifier):
         Nothing is random here; for the sake of code that sets it.
     verbose : int
         Above 0 prints one line per round.
+    callbacks : sequence of callables
+        Each is called after every round with its :class:`RoundRecord` and the newest model (weights
+        and intercept, all classes in a row); one that returns True ends the training. A model file
+        does not keep them.
 
     Attributes
     ----------
@@ -126,7 +120,7 @@ class FDRSVC(LinearClassifier):
     stop_reason_ : str
         Why training stopped.
     history_ : tuple of RoundRecord
-        One a round. With several classes, objective and bound are means and the gap is the largest.
+        One per round. With several classes, objective and bound are means, the gap the largest.
     client_labels_ : ndarray
         The clients, in the order of all arrays over clients.
     n_clipped_ : int
@@ -148,6 +142,7 @@ class FDRSVC(LinearClassifier):
     """
 
     _kept: ClassVar[tuple[str, ...]] = (*LinearClassifier._kept, "worst_case_risk_per_client")
+    _per_client: ClassVar[str] = "worst_case_risk_per_client_"
 
     def __init__(
         self,
@@ -175,109 +170,25 @@ class FDRSVC(LinearClassifier):
         resolution: float = 0.0,
         random_state: Any = None,
         verbose: int = 0,
+        callbacks: Sequence[Callback] = (),
     ) -> None:
-        self.algorithm = algorithm
-        self.epsilon = epsilon
-        self.kappa = kappa
-        self.norm = norm
-        self.support = support
-        self.rho = rho
-        self.tau = tau
-        self.step_size = step_size
-        self.step_decay = step_decay
-        self.worst_case = worst_case
-        self.loss = loss
-        self.max_rounds = max_rounds
-        self.tol = tol
-        self.client_weights = client_weights
-        self.fit_intercept = fit_intercept
-        self.class_weight = class_weight
-        self.outside = outside
-        self.n_threads = n_threads
-        self.secure_aggregation = secure_aggregation
-        self.blur = blur
-        self.resolution = resolution
-        self.random_state = random_state
-        self.verbose = verbose
+        self._store(locals())
 
-    def fit(self, X: Any, y: Any, *, clients: Any = None, sample_weight: Any = None) -> Self:
-        """Train across the clients.
-
-        Parameters
-        ----------
-        X : array, DataFrame or CSR of shape (n_samples, n_features)
-        y : array of shape (n_samples,)
-            Labels, two or more over all clients. A client may have rows of one class only.
-        clients : array of shape (n_samples,), optional
-            A client label for each row. None means one client, called "all".
-        sample_weight : array of shape (n_samples,), optional
-            Masses of the rows within their client. A row of weight 2 counts as two rows, one of
-            weight 0 as none.
-
-        Returns
-        -------
-        FDRSVC
-            This object.
-
-        Warns
-        -----
-        ConvergenceWarning
-            If the certified gap is above ``tol`` after ``max_rounds``.
-        DegenerateModelWarning
-            If the model finds fewer than one in a hundred training rows of a class, or ignores all
-            features (its score varies by at most 0.02 over the training rows); with a remedy.
-        """
-        self._fit(X, y, clients, sample_weight)
-        return self
-
-    def _fit(self, X: Any, y: Any, clients: Any, sample_weight: Any) -> None:
-        """Warnings name the line that called the caller."""
-        self._check_options()
-        data = read_training_data(
-            self,
-            X,
-            y,
-            clients=clients,
-            sample_weight=sample_weight,
-            class_weight=self.class_weight,
-            support=self.support,
-            outside=self.outside,
-        )
-        result = train(
-            self._problems(data),
-            self._method(),
-            data.n_models,
-            client_weights=client_shares(self.client_weights, data),
-            max_rounds=self.max_rounds,
-            tol=self.tol,
-            n_threads=self.n_threads,
-            verbose=self.verbose,
-            stacklevel=3,
-            secure_aggregation=check_flag(self.secure_aggregation, "secure_aggregation"),
-            advice=scale_advice(data),
-        )
-        self._set_result(result, data.classes, data.client_labels, data.n_clipped)
-        epsilons = radii(self.epsilon, "epsilon", data)
-        kappas = per_client(self.kappa, "kappa", data, _check_kappa)
-        self._warn_if_degenerate(
-            data,
-            flip_share=flip_share(epsilons, kappas),
-            has_radius=max(epsilons) > 0.0,
-            stacklevel=3,
-        )
-
-    def _problems(self, data: TrainingData) -> list[Any]:
-        return make_problems(
-            data,
-            radii(self.epsilon, "epsilon", data),
-            per_client(self.kappa, "kappa", data, _check_kappa),
-            norm=self.norm,
-            support=self.support,
-            worst_case=self.worst_case,
-            loss=self.loss,
-            fit_intercept=check_flag(self.fit_intercept, "fit_intercept"),
-            blur=self.blur,
-            resolution=self.resolution,
+    def _balls(self, data: TrainingData) -> tuple[list[float], list[float], dict[str, Any]]:
+        kappa_above_0 = partial(check_positive, or_infinite=True)
+        same = {
+            "norm": self.norm,
+            "support": self.support,
+            "worst_case": self.worst_case,
+            "loss": self.loss,
+            "fit_intercept": check_flag(self.fit_intercept, "fit_intercept"),
+            "blur": self.blur,
+            "resolution": self.resolution,
+        }
+        return (
+            radii(self.epsilon, "epsilon", data.names, data.totals),
+            per_client(self.kappa, "kappa", data.names, kappa_above_0),
+            same,
         )
 
     def _method(self) -> Any:
@@ -290,7 +201,6 @@ class FDRSVC(LinearClassifier):
         return method(check_positive(self.rho, "rho"), tau)
 
     def _check_options(self) -> None:
-        """What does not go together, before any work is done."""
         check_choice(self.algorithm, "algorithm", _ALGORITHMS)
         check_choice(self.worst_case, "worst_case", WORST_CASES)
         is_hinge = self.loss == "hinge" or type(self.loss) is Hinge
@@ -306,30 +216,3 @@ class FDRSVC(LinearClassifier):
                 "worst_case='paper' is what the paper's subgradient method follows on a box: it "
                 "needs algorithm='subgradient' and a support"
             )
-
-    def _set_result(
-        self,
-        result: Result,
-        classes: npt.NDArray[Any],
-        client_labels: npt.NDArray[Any],
-        n_clipped: int = 0,
-    ) -> None:
-        models = standings(result)
-        self._set_models([one.model for one in models], classes)
-        self._set_certificates([certified(one) for one in models])
-        risks = np.array([one.risks for one in models])
-        if self.secure_aggregation:  # there is but the sum
-            risks = np.full((len(models), len(client_labels)), np.nan)
-        self.worst_case_risk_per_client_ = {
-            label: float(risks[0, g]) if len(models) == 1 else risks[:, g].copy()
-            for g, label in enumerate(client_labels.tolist())
-        }
-        self._set_rounds(result, client_labels)
-        if self.support is not None:
-            self.n_clipped_ = n_clipped
-        elif hasattr(self, "n_clipped_"):
-            del self.n_clipped_  # of an earlier fit
-
-
-def _check_kappa(value: Any, argument: str) -> float:
-    return check_positive(value, argument, or_infinite=True)

@@ -9,40 +9,38 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from joblib import Parallel, delayed, effective_n_jobs
 from sklearn.exceptions import FitFailedWarning, NotFittedError
-from sklearn.utils import check_random_state, column_or_1d
+from sklearn.utils import column_or_1d
 from sklearn.utils.validation import check_is_fitted
 
 from fdrsvm.core.arrays import Array, check_count, check_flag
 from fdrsvm.core.files import PathLike
 from fdrsvm.core.losses import MarginLoss
 from fdrsvm.core.vectors import Norm
-from fdrsvm.data.training_data import (
-    TrainingData,
-    check_label_values,
-    read_training_data,
-)
+from fdrsvm.data.training_data import TrainingData, check_label_values, read_training_data
 from fdrsvm.errors import ConvergenceWarning, InvalidInputError, UnsupportedError
-from fdrsvm.estimators.base import LinearClassifier
-from fdrsvm.estimators.counts import Scoring, check_scoring, positive_class
-from fdrsvm.estimators.degenerate import Evidence, Setting, judge
+from fdrsvm.estimators.advice import Setting, Tally, judge
+from fdrsvm.estimators.base import LinearClassifier, seed_of
 from fdrsvm.estimators.fdrsvc import FDRSVC
-from fdrsvm.estimators.folds import Split, split_rows
 from fdrsvm.estimators.search import (
-    Outcome,
+    FoldOutcome,
+    Scoring,
+    Split,
     Trial,
+    check_scoring,
     check_trial,
     grid_points,
     make_trials,
+    positive_class,
     run_trial,
+    split_rows,
+    tabulate,
 )
-from fdrsvm.estimators.search_results import tabulate
 from fdrsvm.federated.methods.subgradient import StepDecay
+from fdrsvm.federated.rounds import Callback
 from fdrsvm.model.linear_model import LinearModel
 from fdrsvm.risk.ball import Support, WorstCase
 
 __all__ = ["FDRSVCCV"]
-
-_MAX_SEED = 2**31 - 1
 
 
 class FDRSVCCV(LinearClassifier):
@@ -80,6 +78,8 @@ class FDRSVCCV(LinearClassifier):
         For the folds.
     verbose : int
         Above 0 prints one line per configuration, above 1 also one per round of the last training.
+    callbacks : sequence of callables
+        As for :class:`FDRSVC`, of the last training on all rows; the folds' rounds are not told.
     algorithm, epsilon, kappa, norm, support, rho, tau, step_size, step_decay, worst_case, loss, \
 max_rounds, tol, client_weights, fit_intercept, class_weight, outside, n_threads, \
 secure_aggregation, blur, resolution
@@ -190,50 +190,17 @@ worst_case_risk_per_client_, n_iter_, stop_reason_, history_, client_labels_
         secure_aggregation: bool = False,
         blur: int = 0,
         resolution: float = 0.0,
+        callbacks: Sequence[Callback] = (),
     ) -> None:
-        self.param_grid = param_grid
-        self.cv = cv
-        self.scoring = scoring
-        self.pos_label = pos_label
-        self.refit = refit
-        self.n_jobs = n_jobs
-        self.random_state = random_state
-        self.verbose = verbose
-        self.algorithm = algorithm
-        self.epsilon = epsilon
-        self.kappa = kappa
-        self.norm = norm
-        self.support = support
-        self.rho = rho
-        self.tau = tau
-        self.step_size = step_size
-        self.step_decay = step_decay
-        self.worst_case = worst_case
-        self.loss = loss
-        self.max_rounds = max_rounds
-        self.tol = tol
-        self.client_weights = client_weights
-        self.fit_intercept = fit_intercept
-        self.class_weight = class_weight
-        self.outside = outside
-        self.n_threads = n_threads
-        self.secure_aggregation = secure_aggregation
-        self.blur = blur
-        self.resolution = resolution
+        self._store(locals())
 
     def fit(self, X: Any, y: Any, *, clients: Any = None, sample_weight: Any = None) -> Self:
         """Try all configurations, then train the best one on all rows.
 
         Parameters
         ----------
-        X : array, DataFrame or CSR of shape (n_samples, n_features)
-        y : array of shape (n_samples,)
-            Labels, two or more over all clients. A client may have rows of one class only.
-        clients : array of shape (n_samples,), optional
-            A client label for each row. None means one client, called "all".
-        sample_weight : array of shape (n_samples,), optional
-            A row of weight 2 counts as two rows, in training and in counts; one of weight 0 as
-            none.
+        X, y, clients, sample_weight
+            As for :meth:`FDRSVC.fit`. A row of weight 2 counts as two rows also in counts.
 
         Returns
         -------
@@ -251,7 +218,8 @@ worst_case_risk_per_client_, n_iter_, stop_reason_, history_, client_labels_
             features; see :meth:`FDRSVC.fit`. Without ``refit`` it is about the held-out rows.
         """
         refit, n_folds = check_flag(self.refit, "refit"), check_count(self.cv, "cv", 2)
-        self._forget_best()
+        for name in ("best_estimator_", *self._of_best):
+            self.__dict__.pop(name, None)  # a fit without ``refit`` leaves no older model behind
         check_label_values(y, "y")
         y = column_or_1d(y, warn=True)  # here, since it is read more than once
         given = {"clients": clients, "sample_weight": sample_weight}
@@ -259,14 +227,18 @@ worst_case_risk_per_client_, n_iter_, stop_reason_, history_, client_labels_
         self.scoring_ = check_scoring(self.scoring, len(rows.classes))
         positive = self._set_positive(rows)
         points = grid_points(self.param_grid, rows)
-        trials = make_trials(self._fixed(), points)
+        # Trials may run in other processes, where nobody listens.
+        trials = make_trials({**self._fixed(), "callbacks": ()}, points)
         _check_trials(trials, X, y, given)
-        splits = split_rows(rows, n_folds, _seed(self.random_state))
+        splits = split_rows(rows, n_folds, seed_of(self.random_state))
         results = tabulate(points, self._outcomes(trials, splits), self.scoring_, positive)
         self._set_results(results)
         _warn(results, [point.get("tol", self.tol) for point in points])
         if self.verbose > 0:
-            _print(results)
+            for at, params in enumerate(results["params"]):
+                score, gap = results["pooled_test_score"][at], results["max_gap"][at]
+                told = results["error"][at] or f"score {score:.4f}, gaps up to {gap:.1e}"
+                print(f"configuration {at + 1}, {params}: {told}")  # noqa: T201 - as asked for
         best = FDRSVC(**{**self._fixed(), **self.best_params_})
         if refit:
             best._fit(X, y, **given)
@@ -313,7 +285,7 @@ worst_case_risk_per_client_, n_iter_, stop_reason_, history_, client_labels_
                     "pos_label", "is for two classes", f"there are {len(rows.classes)}"
                 )
             return 0
-        totals = sum(np.bincount(one.codes, one.weights, 2) for one in rows.clients)
+        totals = sum(np.bincount(each.codes, each.weights, 2) for each in rows.clients)
         positive = positive_class(rows.classes.tolist(), np.asarray(totals), self.pos_label)
         self.pos_label_ = rows.classes.tolist()[positive]
         return positive
@@ -324,29 +296,26 @@ worst_case_risk_per_client_, n_iter_, stop_reason_, history_, client_labels_
             if hasattr(best, name):
                 setattr(self, name, getattr(best, name))
 
-    def _forget_best(self) -> None:
-        """A fit without ``refit`` must not leave an older model behind."""
-        for name in ("best_estimator_", *self._of_best):
-            self.__dict__.pop(name, None)
-
     def _fixed(self) -> dict[str, Any]:
         """FDRSVC's parameters where the grid says nothing."""
         own = {name: getattr(self, name) for name in FDRSVC().get_params(deep=False)}
         # Training draws nothing, and a generator could not be written to a model file.
         return {**own, "random_state": None, "verbose": max(0, self.verbose - 1)}
 
-    def _outcomes(self, trials: Sequence[Trial], splits: Sequence[Split]) -> list[list[Outcome]]:
+    def _outcomes(
+        self, trials: Sequence[Trial], splits: Sequence[Split]
+    ) -> list[list[FoldOutcome]]:
         """By configuration and fold."""
         n_threads = self.n_threads if effective_n_jobs(self.n_jobs) == 1 else 1
         # In memory: rows are not written to a disk on the way to another process.
         runs = Parallel(n_jobs=self.n_jobs, max_nbytes=None)
-        found = runs(
+        by_run = runs(
             delayed(run_trial)(trial, data, split, n_threads)
             for split in splits
             for trial, data in _with_data(trials, split.training_data)
         )
-        by_point: dict[int, list[Outcome]] = {}
-        for trial, outcomes in zip([*trials] * len(splits), found, strict=True):
+        by_point: dict[int, list[FoldOutcome]] = {}
+        for trial, outcomes in zip([*trials] * len(splits), by_run, strict=True):
             for member, outcome in zip(trial.members, outcomes, strict=True):
                 by_point.setdefault(member, []).append(outcome)
         return [by_point[member] for member in sorted(by_point)]
@@ -354,7 +323,11 @@ worst_case_risk_per_client_, n_iter_, stop_reason_, history_, client_labels_
     def _set_results(self, results: dict[str, Any]) -> None:
         scores = results["pooled_test_score"]
         if np.isnan(scores).all():
-            raise UnsupportedError(_none_has_a_score(results["error"]))
+            errors = results["error"]
+            first = next((error for error in errors if error), "scoring gives nan")
+            raise UnsupportedError(
+                f"none of {len(errors)} configurations has a score; the first: {first}"
+            )
         self.cv_results_ = results
         self.best_index_ = int(np.nanargmax(scores))
         self.best_score_ = float(scores[self.best_index_])
@@ -385,7 +358,7 @@ def _with_data(
         yield trial, known[key]
 
 
-def _warn(results: Mapping[str, Any], tols: Sequence[float]) -> None:
+def _warn(results: Mapping[str, Any], tols: Sequence[Any]) -> None:
     """Once for all configurations; ``fit`` is two calls up."""
     failed = [error for error in results["error"] if error]
     if failed:
@@ -409,30 +382,13 @@ def _warn(results: Mapping[str, Any], tols: Sequence[float]) -> None:
 
 def _warn_if_degenerate(counts: Array, rows: TrainingData, best: FDRSVC) -> None:
     """Of the best configuration on all rows that were held out; ``fit`` is two calls up."""
-    unknown = np.zeros(rows.n_models)  # scores stay with the clients here
-    found = judge(
-        Evidence(counts, unknown - np.inf, unknown + np.inf),
+    n_scores = 1 if len(rows.classes) == 2 else len(rows.classes)
+    unknown = np.full(n_scores, np.inf)  # scores stay with the clients here
+    warning = judge(
+        Tally(counts, -unknown, unknown),
         rows.classes.tolist(),
         Setting(FDRSVC.__name__, best.class_weight),
         "in the folds the best configuration",
     )
-    if found is not None:
-        warnings.warn(found, stacklevel=3)
-
-
-def _print(results: Mapping[str, Any]) -> None:
-    for at, params in enumerate(results["params"]):
-        score, gap = results["pooled_test_score"][at], results["max_gap"][at]
-        told = results["error"][at] or f"score {score:.4f}, gaps up to {gap:.1e}"
-        print(f"configuration {at + 1}, {params}: {told}")  # noqa: T201 - what verbose asks for
-
-
-def _none_has_a_score(errors: Sequence[str]) -> str:
-    first = next((error for error in errors if error), "scoring gives nan")
-    return f"none of {len(errors)} configurations has a score; the first: {first}"
-
-
-def _seed(random_state: Any) -> int:
-    if isinstance(random_state, int | np.integer) and random_state >= 0:
-        return int(random_state)
-    return int(check_random_state(random_state).randint(_MAX_SEED))
+    if warning is not None:
+        warnings.warn(warning, stacklevel=3)

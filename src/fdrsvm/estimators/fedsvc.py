@@ -3,40 +3,32 @@
 from __future__ import annotations
 
 import warnings
-from typing import Any, ClassVar, Self
+from collections.abc import Sequence
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
-from sklearn.utils import check_random_state
 
 from fdrsvm.core.arrays import (
-    Array,
     check_choice,
     check_count,
     check_flag,
     check_non_negative,
     check_positive,
 )
-from fdrsvm.data.training_data import (
-    TrainingData,
-    client_shares,
-    radii,
-    read_training_data,
-)
+from fdrsvm.data.training_data import TrainingData, client_shares, radii
 from fdrsvm.errors import ConvergenceWarning
-from fdrsvm.estimators.base import LinearClassifier, certified
-from fdrsvm.estimators.scale_advice import mean_hinge, scale_advice
+from fdrsvm.estimators.advice import mean_hinge, scale_advice
+from fdrsvm.estimators.base import FederatedClassifier, LinearClassifier, seed_of
 from fdrsvm.federated.methods import FedAvg, FedDRO, FedProx, FedSGD
-from fdrsvm.federated.rounds import Result
-from fdrsvm.federated.train import make_problems, standings, train
+from fdrsvm.federated.rounds import Callback, Result
 
 __all__ = ["FedSVC"]
 
 _ALGORITHMS = ("fedsgd", "fedavg", "fedprox", "feddro")
-_MAX_SEED = 2**31 - 1
 
 
-class FedSVC(LinearClassifier):
+class FedSVC(FederatedClassifier):
     """Federated SVM by FedSGD, FedAvg, FedProx or FedDRO: what FDRSVC is compared with.
 
     They minimise the weighted sum over the clients of mean hinge loss plus penalty ||w||^2 (FedDRO:
@@ -78,6 +70,8 @@ class FedSVC(LinearClassifier):
         Seeds the batches. A client's batches depend on the seed, the round and the client's label.
     verbose : int
         Above 0 prints one line per round.
+    callbacks : sequence of callables
+        As for :class:`FDRSVC`.
 
     Attributes
     ----------
@@ -101,7 +95,7 @@ class FedSVC(LinearClassifier):
     stop_reason_ : str
         Why training stopped.
     history_ : tuple of RoundRecord
-        One a round. With several classes, objective and bound are means and the gap is the largest.
+        One per round. With several classes, objective and bound are means, the gap the largest.
     client_labels_ : ndarray
         The clients, in the order of all arrays over clients.
     n_features_in_ : int
@@ -122,6 +116,8 @@ class FedSVC(LinearClassifier):
         "best_intercept",
         "objective_per_client",
     )
+    _per_client: ClassVar[str] = "objective_per_client_"
+    merges_rows: ClassVar[bool] = False  # batches are drawn from rows as they are
 
     def __init__(
         self,
@@ -142,95 +138,26 @@ class FedSVC(LinearClassifier):
         n_threads: int = 1,
         random_state: Any = None,
         verbose: int = 0,
+        callbacks: Sequence[Callback] = (),
     ) -> None:
-        self.algorithm = algorithm
-        self.learning_rate = learning_rate
-        self.penalty = penalty
-        self.n_epochs = n_epochs
-        self.batch_fraction = batch_fraction
-        self.prox_weight = prox_weight
-        self.temperature = temperature
-        self.momentum = momentum
-        self.max_rounds = max_rounds
-        self.tol = tol
-        self.client_weights = client_weights
-        self.fit_intercept = fit_intercept
-        self.class_weight = class_weight
-        self.n_threads = n_threads
-        self.random_state = random_state
-        self.verbose = verbose
+        self._store(locals())
 
-    def fit(self, X: Any, y: Any, *, clients: Any = None, sample_weight: Any = None) -> Self:
-        """Train across the clients.
+    def _check_options(self) -> None:
+        check_choice(self.algorithm, "algorithm", _ALGORITHMS)
 
-        Parameters
-        ----------
-        X : array, DataFrame or CSR of shape (n_samples, n_features)
-        y : array of shape (n_samples,)
-            Labels, two or more over all clients. A client may have rows of one class only.
-        clients : array of shape (n_samples,), optional
-            A client label for each row. None means one client, called "all".
-        sample_weight : array of shape (n_samples,), optional
-            Masses of the rows within their client. For FedSGD a row of weight 2 counts as two; the
-            others draw batches of rows, so that this holds on average only. Weight 0 is no row.
-
-        Returns
-        -------
-        FedSVC
-            This object.
-
-        Warns
-        -----
-        ConvergenceWarning
-            If the model is no better than the model 0: steps are too long for the features.
-            If the certified gap is above a ``tol`` that is not 0 after ``max_rounds``.
-        DegenerateModelWarning
-            If the model finds fewer than one in a hundred training rows of a class, or ignores all
-            features (its score varies by at most 0.02 over the training rows); with a remedy.
-        """
-        method = self._method()
-        data = read_training_data(
-            self,
-            X,
-            y,
-            clients=clients,
-            sample_weight=sample_weight,
-            class_weight=self.class_weight,
-            merge=False,  # batches are drawn of rows as they are
-        )
-        penalties = radii(self.penalty, "penalty", data)
-        problems = make_problems(
-            data,
-            penalties,  # in place of the radius: the baselines have no ball
-            [np.inf] * len(penalties),
-            fit_intercept=check_flag(self.fit_intercept, "fit_intercept"),
-        )
-        shares = client_shares(self.client_weights, data)
-        result = train(
-            problems,
-            method,
-            data.n_models,
-            client_weights=shares,
-            max_rounds=self.max_rounds,
-            tol=self.tol,
-            n_threads=self.n_threads,
-            verbose=self.verbose,
-            stacklevel=2,
-            advice=scale_advice(data),
-        )
-        self._set_result(result, data.classes, data.client_labels)
-        if self._is_useful(data, result, shares):  # one remedy, not two that contradict each other
-            self._warn_if_degenerate(data, flip_share=0.0, has_radius=False, stacklevel=2)
-        return self
+    def _balls(self, data: TrainingData) -> tuple[list[float], list[float], dict[str, Any]]:
+        # The penalty takes the place of the radius: the baselines have no ball.
+        penalties = radii(self.penalty, "penalty", data.names, data.totals)
+        same = {"fit_intercept": check_flag(self.fit_intercept, "fit_intercept")}
+        return penalties, [np.inf] * len(penalties), same
 
     def _method(self) -> Any:
-        check_choice(self.algorithm, "algorithm", _ALGORITHMS)
         rate = check_positive(self.learning_rate, "learning_rate")
         if self.algorithm == "fedsgd":
             return FedSGD(rate)
         drawn: dict[str, Any] = {
             "batch_fraction": check_positive(self.batch_fraction, "batch_fraction"),
-            "random_state": _seed(self.random_state),
+            "random_state": seed_of(self.random_state),
         }
         n_epochs = check_count(self.n_epochs, "n_epochs")
         if self.algorithm == "fedavg":
@@ -242,39 +169,28 @@ class FedSVC(LinearClassifier):
         temperature = check_positive(self.temperature, "temperature")
         return FedDRO(rate, temperature, momentum, n_steps=n_epochs, **drawn)
 
-    def _is_useful(self, data: TrainingData, result: Result, shares: Array) -> bool:
-        """Steps that are too long for the features leave a model worse than none: a warning."""
-        loss = float(mean_hinge(data, result.newest.reshape(data.n_models, -1), shares).max())
+    def _set_result(self, result: Result, classes: npt.NDArray[Any], *who: Any) -> None:
+        super()._set_result(result, classes, *who)
+        self.best_coef_, self.best_intercept_ = self.coef_, self.intercept_
+        newest, P = result.newest.reshape(len(self.coef_), -1), self.n_features_in_
+        self.coef_, self.intercept_ = newest[:, :P].copy(), newest[:, P:].sum(axis=1)
+
+    def _warn_if_degenerate(self, data: TrainingData, stacklevel: int) -> None:
+        """Steps that are too long for the features leave a model worse than none.
+
+        One remedy then, not two that contradict each other.
+        """
+        shares = client_shares(self.client_weights, data.names, data.totals)
+        models = np.column_stack([self.coef_, self.intercept_])
+        loss = float(mean_hinge(data, models, shares).max())
         if loss < 1.0:
-            return True
+            super()._warn_if_degenerate(data, stacklevel + 1)
+            return
         remedy = scale_advice(data) or "try a smaller learning_rate or more rounds"
         warnings.warn(
-            f"{self.algorithm}: after {result.n_rounds} rounds the mean hinge loss is {loss:.2g}, "
+            f"{self.algorithm}: after {self.n_iter_} rounds the mean hinge loss is {loss:.2g}, "
             f"no better than that of the model 0, with a certified relative gap of "
-            f"{result.gap:.1e}; {remedy}",
+            f"{np.max(self.gap_):.1e}; {remedy}",
             ConvergenceWarning,
-            stacklevel=3,
+            stacklevel=stacklevel + 1,
         )
-        return False
-
-    def _set_result(
-        self, result: Result, classes: npt.NDArray[Any], client_labels: npt.NDArray[Any]
-    ) -> None:
-        models = standings(result)
-        self._set_models([one.model for one in models], classes)
-        self.best_coef_, self.best_intercept_ = self.coef_, self.intercept_
-        self._set_models(list(result.newest.reshape(len(models), -1)), classes)
-        self._set_certificates([certified(one) for one in models])
-        own = np.array([one.risks for one in models])
-        self.objective_per_client_ = {
-            label: float(own[0, g]) if len(models) == 1 else own[:, g].copy()
-            for g, label in enumerate(client_labels.tolist())
-        }
-        self._set_rounds(result, client_labels)
-
-
-def _seed(random_state: Any) -> int:
-    """A whole number, as messages carry it."""
-    if isinstance(random_state, int | np.integer) and random_state >= 0:
-        return int(random_state)
-    return int(check_random_state(random_state).randint(_MAX_SEED))

@@ -1,37 +1,50 @@
-"""A search over FDRSVC's parameters: which configurations there are, and how one fold tests them.
+"""Cross-validation of FDRSVC's parameters across clients: the grid, folds, counts and their table.
 
-Configurations that differ in ``max_rounds`` only share a run: its rounds do not depend on how many
-are allowed, so that the model after T rounds is the one of a run that ends there.
+Folds     are drawn inside each client: it deals its rows, class after class in random order, to the
+          folds in turn. So numbers of rows differ by at most one between folds, in all and in each
+          class, and a client with two rows or more has training rows in every fold. One with fewer
+          rows than folds has nothing held out in some.
+Counts    are all that a client hands over about its held-out rows: how often which class was taken
+          for which. The server sums them and scores the sums.
+Trials    Configurations that differ in ``max_rounds`` only share a run: its rounds do not depend on
+          how many are allowed, so that the model after T rounds is the one of a run that ends
+          there.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
+import numpy.typing as npt
+from scipy import sparse
+from scipy.stats import rankdata
 from sklearn.model_selection import ParameterGrid
 
-from fdrsvm.core.arrays import Array, check_count, check_flag, check_non_negative
-from fdrsvm.data.training_data import TrainingData, client_shares, radii
+from fdrsvm.core.arrays import Array, Matrix, check_choice, check_count, check_non_negative
+from fdrsvm.data.training_data import Client, Codes, TrainingData, auto_radius, read_training_data
 from fdrsvm.errors import FDRSVMError, InvalidInputError, UnsupportedError
-from fdrsvm.estimators.counts import held_out_counts
 from fdrsvm.estimators.fdrsvc import FDRSVC
-from fdrsvm.estimators.folds import Split
 from fdrsvm.federated.federation import Federation
-from fdrsvm.federated.in_process import InProcess
 from fdrsvm.federated.methods import OneVsRest
-from fdrsvm.federated.rounds import Result, RoundRecord, Snapshot, Transport, run_rounds
-from fdrsvm.federated.train import standings, summed
+from fdrsvm.federated.rounds import Result, RoundRecord, Snapshot
+from fdrsvm.federated.train import train
 from fdrsvm.model.linear_model import LinearModel
+
+Folds: TypeAlias = npt.NDArray[np.intp]
+Scoring: TypeAlias = str | Callable[[Array], float]
 
 # The paper's grids: radii 1/(beta N_g) for beta = 100, 10, 1 and 0.1.
 _RADII = (0.1, 1.0, 10.0, 100.0)
 _KAPPAS = (0.1, 0.5, 1.0)
 # What decides how rows are read; the other parameters come after that.
 _READING = ("class_weight", "support", "outside")
+ALWAYS_TRAINS = -1  # in place of a fold, for a row that is never held out
+F1 = "f1"  # the only score that is of one class
+DEFAULT_SCORING = "balanced_accuracy"
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,30 +60,39 @@ class Trial:
         return {name: getattr(self.estimators[0], name) for name in _READING}
 
 
-class Outcome(NamedTuple):
+@dataclass(frozen=True, eq=False)
+class Split:
+    """One fold: rows that train and rows that are held out, client by client.
+
+    The weights of both are sample weights; those of classes come later.
+    """
+
+    classes: npt.NDArray[Any]
+    training: tuple[Client, ...]
+    held_out: tuple[Client, ...]
+
+    def training_data(self, **reading: Any) -> TrainingData:
+        """What FDRSVC would read from the training rows alone."""
+        clients = self.training
+        matrices = [client.X for client in clients]
+        is_sparse = sparse.issparse(matrices[0])
+        names = np.array([client.name for client in clients])
+        return read_training_data(
+            FDRSVC(),
+            sparse.vstack(matrices, format="csr") if is_sparse else np.vstack(matrices),
+            self.classes[np.concatenate([client.codes for client in clients])],
+            clients=np.repeat(names, [client.codes.size for client in clients]),
+            sample_weight=np.concatenate([client.weights for client in clients]),
+            **reading,
+        )
+
+
+class FoldOutcome(NamedTuple):
     """One configuration in one fold; ``error`` says why it has no counts."""
 
     counts: Array
     gap: float
     error: str = ""
-
-
-class _Training(NamedTuple):
-    """All that a run needs, checked."""
-
-    problems: Sequence[Any]
-    algorithm: Any
-    client_weights: Array
-    tol: float
-    secure_aggregation: bool
-
-    def run(self, n_threads: int = 1, **settings: Any) -> Result:
-        """One run, with settings of ``run_rounds``."""
-        transport: Transport = InProcess(self.problems, n_threads=n_threads)
-        algorithm, client_weights = self.algorithm, self.client_weights
-        if self.secure_aggregation:
-            transport, algorithm, client_weights = summed(transport, algorithm, client_weights)
-        return run_rounds(transport, algorithm, client_weights=client_weights, **settings)
 
 
 # --- the grid ---
@@ -120,11 +142,10 @@ def _check_grid(grid: Any) -> None:
 
 def _default_radii(data: TrainingData) -> list[Any]:
     """Multiples of "auto": one number where that is the same for all clients."""
-    auto = np.array(radii("auto", "epsilon", data))
+    auto = np.array([auto_radius(total) for total in data.totals])
     if (auto == auto[0]).all():
         return [float(factor * auto[0]) for factor in _RADII]
-    labels = data.client_labels.tolist()
-    return [dict(zip(labels, (factor * auto).tolist(), strict=True)) for factor in _RADII]
+    return [dict(zip(data.names, (factor * auto).tolist(), strict=True)) for factor in _RADII]
 
 
 def make_trials(fixed: Mapping[str, Any], points: Sequence[Mapping[str, Any]]) -> list[Trial]:
@@ -140,6 +161,74 @@ def make_trials(fixed: Mapping[str, Any], points: Sequence[Mapping[str, Any]]) -
     ]
 
 
+# --- folds ---
+
+
+def split_rows(data: TrainingData, n_folds: int, seed: int) -> list[Split]:
+    """All folds of all clients; neither the order of clients nor that of rows matters.
+
+    ``data`` must have its equal rows merged: they share a fold then, and rows have an order of
+    their own.
+    """
+    folds = []
+    for client in data.clients:
+        # A generator of its own, whoever else takes part.
+        rng = np.random.default_rng([seed, *str(client.name).encode()])
+        folds.append(client_folds(client.codes, n_folds, rng))
+    folds = keep_every_class(folds, data)
+    if all((drawn == ALWAYS_TRAINS).all() for drawn in folds):
+        raise InvalidInputError(
+            "X",
+            "some client must have two different rows, so that one can be held out",
+            f"none of {len(folds)} has",
+        )
+    return [
+        Split(
+            data.classes,
+            _selected(data, [drawn != fold for drawn in folds]),
+            _selected(data, [drawn == fold for drawn in folds]),
+        )
+        for fold in range(n_folds)
+    ]
+
+
+def client_folds(codes: Codes, n_folds: int, rng: np.random.Generator) -> Folds:
+    """The client's part: a fold for each row. A client's only row always trains."""
+    if codes.size == 1:
+        return np.array([ALWAYS_TRAINS])
+    shuffled = rng.permutation(codes.size)
+    order = shuffled[np.argsort(codes[shuffled], kind="stable")]
+    folds = np.empty(codes.size, dtype=np.intp)
+    # Else all clients with few rows would have them in the first folds.
+    first = rng.integers(n_folds)
+    folds[order] = (first + np.arange(codes.size)) % n_folds
+    return folds
+
+
+def keep_every_class(folds: Sequence[Folds], data: TrainingData) -> list[Folds]:
+    """The server's part: a class that is in one fold only would be missing when that is held out.
+
+    It then has at most one row per client, and the first client that has one always trains on it.
+    """
+    kept = [drawn.copy() for drawn in folds]
+    for code in range(len(data.classes)):
+        rows = [client.codes == code for client in data.clients]
+        used = np.concatenate([drawn[own] for drawn, own in zip(kept, rows, strict=True)])
+        if len(set(used.tolist())) == 1:
+            first = next(g for g, own in enumerate(rows) if own.any())
+            kept[first][rows[first]] = ALWAYS_TRAINS
+    return kept
+
+
+def _selected(data: TrainingData, rows: Sequence[npt.NDArray[np.bool_]]) -> tuple[Client, ...]:
+    selected = []
+    for one, own in zip(data.clients, rows, strict=True):
+        weights = one.weights[own]
+        total = float(weights.sum())
+        selected.append(Client(one.name, one.X[own], one.codes[own], one.n_classes, weights, total))
+    return tuple(selected)
+
+
 # --- one trial ---
 
 
@@ -147,28 +236,41 @@ def check_trial(trial: Trial, data: TrainingData) -> None:
     """An option that breaks a rule is an error; options that do not go together can wait."""
     for estimator in trial.estimators:
         check_count(estimator.max_rounds, "max_rounds")
+    check_count(trial.estimators[0].n_threads, "n_threads")
     with suppress(UnsupportedError):
-        _prepared(trial.estimators[0], data)
+        settings = _settings(trial.estimators[0], data)
+        profiles = [problem.profile for problem in settings["clients"]]
+        Federation.checked(profiles, settings["client_weights"])
 
 
-def run_trial(trial: Trial, data: TrainingData, split: Split, n_threads: int) -> list[Outcome]:
+def run_trial(trial: Trial, data: TrainingData, split: Split, n_threads: int) -> list[FoldOutcome]:
     """Train across the clients on ``data``, then each client counts on its held-out rows."""
     n_classes = len(split.classes)
+    outcomes = []
     try:
-        return [
-            Outcome(_pooled_counts(result, split), result.gap)
-            for result in train_once(trial.estimators, data, n_threads)
-        ]
+        for result in train_once(trial.estimators, data, n_threads):
+            models = np.array([one.model for one in result.certificate.parts])
+            n_features = result.federation.n_features
+            model = LinearModel.checked(
+                models[:, :n_features],
+                models[:, n_features:].sum(axis=1),  # 0 where there is no intercept
+                range(n_classes),
+                estimator=FDRSVC.__name__,
+            )
+            counts = [held_out_counts(model, c.X, c.codes, c.weights) for c in split.held_out]
+            outcomes.append(FoldOutcome(np.asarray(np.sum(counts, axis=0)), result.gap))
     except FDRSVMError as error:
-        failed = Outcome(np.zeros((n_classes, n_classes)), np.inf, _told(error))
+        nothing = np.zeros((n_classes, n_classes))
+        failed = FoldOutcome(nothing, np.inf, f"{type(error).__name__}: {error}")
         return [failed] * len(trial.members)
+    return outcomes
 
 
 def train_once(
     estimators: Sequence[FDRSVC], data: TrainingData, n_threads: int = 1
 ) -> Iterator[Result]:
     """What each would train, bit for bit, from one run; they differ in ``max_rounds`` only."""
-    training = _prepared(estimators[0], data)
+    settings = _settings(estimators[0], data)
     ends = [int(estimator.max_rounds) for estimator in estimators]
     snapshots: dict[int, Snapshot] = {}
 
@@ -179,55 +281,186 @@ def train_once(
     def is_last(record: RoundRecord, model: Array) -> bool:  # noqa: ARG001
         return record.round >= max(ends)
 
-    longest = training.run(
-        n_threads,
-        max_rounds=max(ends) + 1,  # the callback ends it, and spares every fold a warning
-        tol=training.tol,
-        callbacks=[is_last],
-        checkpoint=keep,
-    )
+    # The callback ends it one round early, and spares every fold a warning.
+    settings["max_rounds"] = max(ends) + 1
+    longest = train(**settings, n_threads=n_threads, callbacks=[is_last], checkpoint=keep)
     for end in ends:
         if end >= longest.n_rounds:
             yield longest
         else:
-            yield _ended_at(snapshots[end], training)
+            # As if no more rounds had been allowed: its last model is evaluated, and no more. With
+            # a tol it would warn.
+            settings |= {"max_rounds": end, "tol": 0.0}
+            yield train(**settings, resume=snapshots[end])
 
 
-def _ended_at(snapshot: Snapshot, training: _Training) -> Result:
-    """The run as if no more rounds had been allowed: its last model is evaluated, and no more."""
-    # With a tol it would warn.
-    return training.run(max_rounds=snapshot.round, tol=0.0, resume=snapshot)
-
-
-def _prepared(estimator: FDRSVC, data: TrainingData) -> _Training:
-    """As FDRSVC prepares its own run."""
+def _settings(estimator: FDRSVC, data: TrainingData) -> dict[str, Any]:
+    """Of the estimator's own run, with a method that knows its ``tol`` whatever the run's is."""
     estimator._check_options()
-    check_count(estimator.n_threads, "n_threads")
+    settings = estimator._settings(data)
     tol = check_non_negative(estimator.tol, "tol")
-    method = estimator._method()
-    algorithm = method if data.n_models == 1 else OneVsRest(method, data.n_models, tol)
-    problems = estimator._problems(data)
-    client_weights = client_shares(estimator.client_weights, data)
-    Federation.checked([problem.profile for problem in problems], client_weights)
-    secure = check_flag(estimator.secure_aggregation, "secure_aggregation")
-    return _Training(problems, algorithm, client_weights, tol, secure)
+    if len(data.classes) > 2:
+        settings["method"] = OneVsRest(settings["method"], len(data.classes), tol)
+    return settings
 
 
-def _pooled_counts(result: Result, split: Split) -> Array:
-    """The server's sum of what the clients counted."""
-    model = _broadcast_model(result, len(split.classes))
-    counts = [held_out_counts(model, own.X, own.codes, own.weights) for own in split.held_out]
-    return np.asarray(np.sum(counts, axis=0))
+# --- counts and scores ---
 
 
-def _broadcast_model(result: Result, n_classes: int) -> LinearModel:
-    rows = np.array([one.model for one in standings(result)])
-    n_features = result.federation.n_features
-    intercept = rows[:, n_features] if rows.shape[1] > n_features else np.zeros(len(rows))
-    return LinearModel.checked(
-        rows[:, :n_features], intercept, range(n_classes), estimator=FDRSVC.__name__
+def held_out_counts(
+    model: LinearModel, X: Matrix, y: Codes, sample_weight: Array | None = None
+) -> Array:
+    """The client's part: how many rows of each class the model takes for each class.
+
+    Parameters
+    ----------
+    model : LinearModel
+        Its classes are 0, 1, ..., n_classes - 1.
+    X, y : arrays
+        Rows that the model was not trained on; ``y`` in the model's classes.
+    sample_weight : array, optional
+        A row of weight 2 counts as two.
+
+    Returns
+    -------
+    ndarray of shape (n_classes, n_classes)
+        All that leaves the client: the true class has the row, the predicted one the column.
+    """
+    n_classes = len(model.classes)
+    counts = np.zeros((n_classes, n_classes))
+    if len(y):
+        np.add.at(counts, (y, model.predict(X)), 1.0 if sample_weight is None else sample_weight)
+    return counts
+
+
+def score_counts(counts: Array, scoring: Scoring, positive: int = 1) -> float:
+    """The server's part: a score from counts summed over clients; nan if nothing was counted.
+
+    Parameters
+    ----------
+    counts : array of shape (n_classes, n_classes)
+        The true class has the row, the predicted one the column.
+    scoring : str or callable
+        As ``check_scoring`` gives it.
+    positive : int
+        Position of the class that "f1" is of.
+    """
+    if not counts.any():
+        return np.nan
+    if scoring == F1:
+        return float(np.nan_to_num(_f1_scores(counts)[positive]))
+    score = _SCORES[scoring] if isinstance(scoring, str) else scoring
+    return float(score(counts))
+
+
+def check_scoring(scoring: Any, n_classes: int) -> Scoring:
+    """A name that suits the number of classes, or a callable; None is the default."""
+    if scoring is None:
+        return DEFAULT_SCORING
+    if callable(scoring):
+        return scoring  # type: ignore[no-any-return]
+    name = check_choice(scoring, "scoring", (F1, *_SCORES))
+    if name == F1 and n_classes > 2:
+        raise InvalidInputError(
+            "scoring", "'f1' is for two classes, 'f1_macro' for more", f"there are {n_classes}"
+        )
+    return name
+
+
+def positive_class(
+    classes: Sequence[Any], totals: Any, pos_label: Any = None, argument: str = "pos_label"
+) -> int:
+    """Position of the class that scores of one class are of, for two classes.
+
+    Parameters
+    ----------
+    classes : sequence of two labels
+        Sorted.
+    totals : sequence of two numbers
+        Rows of each class in training.
+    pos_label : label, optional
+        The class asked for, also as text; by default the rarer one, of two equals the last.
+    argument : str
+        What an error calls it.
+    """
+    if pos_label is None:
+        return 0 if totals[0] < totals[1] else 1
+    names = [str(one) for one in classes]
+    if str(pos_label) not in names:
+        raise InvalidInputError(
+            argument, f"must be one of the classes {names}", f"it is {pos_label!r}"
+        )
+    return names.index(str(pos_label))
+
+
+def _f1_scores(counts: Array) -> Array:
+    """2 TP / (2 TP + FP + FN) of each class; nan for one that neither occurs nor is predicted."""
+    totals = counts.sum(axis=0) + counts.sum(axis=1)
+    with np.errstate(invalid="ignore"):
+        return np.asarray(2.0 * np.diag(counts) / totals)
+
+
+def balanced_accuracy(counts: Array) -> float:
+    """Mean over the classes that occur of the share of their rows that are found."""
+    totals = counts.sum(axis=1)
+    occurs = totals > 0.0
+    return float(np.mean(np.diag(counts)[occurs] / totals[occurs]))
+
+
+_SCORES: dict[str, Callable[[Array], float]] = {
+    "f1_macro": lambda counts: float(np.nanmean(_f1_scores(counts))),
+    "accuracy": lambda counts: float(np.trace(counts) / counts.sum()),
+    "balanced_accuracy": balanced_accuracy,
+}
+
+
+# --- the table ---
+
+
+def tabulate(
+    points: Sequence[Mapping[str, Any]],
+    outcomes: Sequence[Sequence[FoldOutcome]],
+    scoring: Scoring,
+    positive: int = 1,
+) -> dict[str, Any]:
+    """Columns with an entry for each configuration, as in scikit-learn's ``cv_results_``.
+
+    ``outcomes`` are by configuration and fold; ``positive`` is the position of the class that "f1"
+    is of.
+    """
+    counts = np.array([[fold.counts for fold in folds] for folds in outcomes])
+    errors = [next((fold.error for fold in folds if fold.error), "") for folds in outcomes]
+    by_fold = np.array(
+        [[score_counts(fold, scoring, positive) for fold in folds] for folds in counts]
     )
+    pooled = np.array([score_counts(folds.sum(axis=0), scoring, positive) for folds in counts])
+    pooled[[error != "" for error in errors]] = np.nan
+    mean, std = np.full((2, len(points)), np.nan)
+    for k, scores in enumerate(by_fold):
+        known = scores[~np.isnan(scores)]
+        if known.size and not np.isnan(pooled[k]):
+            mean[k], std[k] = known.mean(), known.std()
+    return {
+        "params": [dict(point) for point in points],
+        **_parameter_columns(points),
+        **{f"split{k}_test_score": scores for k, scores in enumerate(by_fold.T.copy())},
+        "mean_test_score": mean,
+        "std_test_score": std,
+        "pooled_test_score": pooled,
+        "rank_test_score": rankdata(-np.nan_to_num(pooled, nan=-np.inf), "min").astype(np.int32),
+        "max_gap": np.array([max(fold.gap for fold in folds) for folds in outcomes]),
+        "error": np.array(errors, dtype=object),
+        "counts": counts,
+    }
 
 
-def _told(error: Exception) -> str:
-    return f"{type(error).__name__}: {error}"
+def _parameter_columns(points: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """One column per parameter, masked where a configuration leaves it as it is."""
+    columns = {}
+    for name in sorted({name for point in points for name in point}):
+        values = np.empty(len(points), dtype=object)
+        for at, point in enumerate(points):
+            values[at] = point.get(name)  # one by one, since a value may be a list
+        masked = [name not in point for point in points]
+        columns[f"param_{name}"] = np.ma.array(values, mask=masked)
+    return columns

@@ -1,37 +1,172 @@
-"""A training run from rows to files: scale, fit, fold the scaling in, keep how it went."""
+"""A training run from a TOML file or typed settings to a model file and its certificate.
+
+The sections of the file are
+
+    data       files or folder, clients, label, fault, client_column, ignore, contract, clip
+    scaling    method, clip
+    model      estimator, and any parameter of it
+
+Unknown names are refused. Paths are relative to the TOML file. The run reads the rows, scales them,
+fits, folds the scaling into the weights, and keeps how it went.
+"""
 
 from __future__ import annotations
 
 import contextlib
+import inspect
 import json
+import tomllib
 import warnings
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 import fdrsvm
+from fdrsvm.core.arrays import check_choice
 from fdrsvm.core.files import write_together
 from fdrsvm.core.plain_json import encode, plain
-from fdrsvm.data.rows import Rows
+from fdrsvm.data.rows import DataSettings, Rows
 from fdrsvm.errors import ConvergenceWarning, DegenerateModelWarning, InvalidInputError
-from fdrsvm.estimators.configuration import FitSettings
-from fdrsvm.estimators.counts import positive_class
-from fdrsvm.federated.rounds import Callback, RoundRecord
-from fdrsvm.federated.train import watched
-from fdrsvm.model.linear_model import LinearModel
+from fdrsvm.estimators.search import positive_class
+from fdrsvm.federated.rounds import Callback
+from fdrsvm.model.linear_model import POSITIVE, VERDICT, LinearModel
 from fdrsvm.model.model_file import model_bytes
-from fdrsvm.model.record import POSITIVE, VERDICT
 from fdrsvm.model.trained_ball import balls, client_weights
-from fdrsvm.model.unscaling import learn_scaling
+from fdrsvm.model.unscaling import METHODS, learn_scaling
 
+ESTIMATORS = ("FDRSVC", "DRSVC", "FedSVC")
 MODEL, CERTIFICATE = "model.safetensors", "certificate.json"
-_MAPPED_BY_LABEL = ("class_weight",)
 _CERTIFIED = ("data", "scaling", POSITIVE, VERDICT)
 # No seconds: the same command gives the same file.
 _KEPT_OF_A_ROUND = ("round", "objective", "lower_bound", "gap", "n_answers", "bytes_up")
+
+
+# --- settings ---
+
+
+@dataclass(frozen=True)
+class FitSettings:
+    """A training run; ``fault`` is the class that scores of one class are of."""
+
+    data: DataSettings = field(default_factory=DataSettings)
+    scaling: str = "minmax"
+    clip: bool = False
+    estimator: str = "FDRSVC"
+    params: Mapping[str, Any] = field(default_factory=dict)
+    fault: str | None = None
+
+    def with_data(self, **given: Any) -> FitSettings:
+        """With what is given in place of the file's; files in place of all files."""
+        if given.get("paths") or given.get("named"):
+            given = {"paths": (), "named": {}, **given}
+        return replace(self, data=replace(self.data, **given))
+
+    def with_params(self, params: Mapping[str, Any]) -> FitSettings:
+        """With these parameters in place of the file's."""
+        return replace(self, params={**self.params, **params})
+
+    def check(self) -> None:
+        """Names of estimator, parameters and scaling, before anything is read."""
+        check_choice(self.scaling, "scaling", METHODS)
+        known = parameter_names(self.estimator)
+        _refuse_unknown(self.params, known, f"parameters of {self.estimator}")
+
+
+# The keys of each section of a file with what they are by default, which also tells their type.
+# [model] has the parameters of its estimator too.
+_SECTIONS: dict[str, dict[str, Any]] = {
+    "data": {
+        "files": [],
+        "folder": "",
+        "clients": {},
+        "label": DataSettings.label,
+        "fault": "",
+        "client_column": "",
+        "ignore": [],
+        "contract": "",
+        "clip": DataSettings.clip,
+    },
+    "scaling": {"method": FitSettings.scaling, "clip": FitSettings.clip},
+    "model": {"estimator": FitSettings.estimator},
+}
+
+
+def parameter_names(estimator: str) -> list[str]:
+    """What an estimator can be told in a file or a command."""
+    check_choice(estimator, "estimator", ESTIMATORS)
+    names = inspect.signature(getattr(fdrsvm, estimator)).parameters
+    return [name for name in names if name != "callbacks"]  # which no file can hold
+
+
+def read_configuration(path: Path) -> FitSettings:
+    """Settings from a TOML file, or an error that names the file and the key."""
+    try:
+        content = tomllib.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise InvalidInputError(
+            "config", "must be a file that can be read", f"{path}: {error.strerror}"
+        ) from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise InvalidInputError("config", "must be TOML", f"{path}: {error}") from None
+    _refuse_unknown(content, _SECTIONS, f"{path}: sections")
+    given = {name: _read_section(content.get(name, {}), name, path) for name in _SECTIONS}
+    data, scaling, model = given["data"], given["scaling"], given["model"]
+    files, named, ignore = data["files"], data["clients"], data["ignore"]
+    if not all(isinstance(text, str) for text in [*files, *named.values(), *ignore]):
+        raise InvalidInputError(f"{path}: [data]", "files and columns must be text", "some are not")
+    home = path.parent
+    settings = FitSettings(
+        data=DataSettings(
+            paths=tuple(home / name for name in [*files, *filter(None, [data["folder"]])]),
+            named={name: home / file for name, file in named.items()},
+            label=data["label"],
+            client_column=data["client_column"] or None,
+            ignore=tuple(ignore),
+            contract=home / data["contract"] if data["contract"] else None,
+            clip=data["clip"],
+        ),
+        scaling=scaling["method"],
+        clip=scaling["clip"],
+        estimator=model.pop("estimator"),
+        fault=data["fault"] or None,
+    )
+    return settings.with_params({name: read_value(value) for name, value in model.items()})
+
+
+def _read_section(section: Any, name: str, path: Path) -> dict[str, Any]:
+    """A section with all its keys."""
+    if not isinstance(section, dict):
+        raise InvalidInputError(
+            f"{path}: {name}", f"must be a section [{name}]", f"it is {section!r}"
+        )
+    known = _SECTIONS[name]
+    if name != "model":
+        _refuse_unknown(section, known, f"{path}: keys of [{name}]")
+    for key, default in known.items():
+        if type(section.get(key, default)) is not type(default):
+            wanted = type(default).__name__
+            raise InvalidInputError(key, f"must be of type {wanted}", f"it is {section[key]!r}")
+    return {**known, **section}
+
+
+def read_value(value: Any) -> Any:
+    """A parameter as estimators take it: a pair of bounds is a tuple."""
+    return tuple(value) if isinstance(value, list) and len(value) == 2 else value
+
+
+def _refuse_unknown(given: Iterable[str], known: Iterable[str], what: str) -> None:
+    allowed = list(known)
+    unknown = [name for name in given if name not in allowed]
+    if unknown:
+        raise InvalidInputError(
+            what, f"must be among {', '.join(allowed)}", f"unknown: {', '.join(unknown)}"
+        )
+
+
+# --- the run ---
 
 
 @dataclass(frozen=True)
@@ -63,34 +198,26 @@ def train(settings: FitSettings, rows: Rows, watch: Callback | None = None) -> T
     positive = _positive(settings.fault, rows)
     scaling, X = learn_scaling(rows, settings.scaling, clip=settings.clip)
     estimator = make_estimator(settings.estimator, settings.params, rows.labels)
+    if watch is not None:
+        estimator.set_params(callbacks=(watch,))
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", ConvergenceWarning)
         warnings.simplefilter("always", DegenerateModelWarning)
-        with watched(watch or _nobody):
-            fit(estimator, X, rows)
+        fit(estimator, X, rows)
     estimator.feature_names_in_ = np.array(rows.feature_names, dtype=object)
     scaled: LinearModel = estimator._linear_model()
     said = [one.message for one in caught if isinstance(one.message, DegenerateModelWarning)]
     verdict = said[0].for_command_line if said else None
     record = {
         "scaling": scaling.to_record(),
-        "history": _columns(estimator.history_),
+        "history": {
+            name: [getattr(one, name) for one in estimator.history_] for name in _KEPT_OF_A_ROUND
+        },
         "data": _facts(scaled, rows),
         **({} if positive is None else {POSITIVE: positive}),
         **({} if verdict is None else {VERDICT: verdict}),
     }
-    model = scaling.fold(
-        LinearModel.checked(
-            scaled.coef,
-            scaled.intercept,
-            scaled.classes,
-            estimator=scaled.estimator,
-            feature_names=scaled.feature_names,
-            params=scaled.params,
-            certificate=scaled.certificate,
-            record=record,
-        )
-    )
+    model = scaling.fold(replace(scaled, record=dict(plain(record, "record"))))
     short = tuple(str(one.message) for one in caught if one.category is ConvergenceWarning)
     return Training(model, rows, short, verdict)
 
@@ -98,20 +225,24 @@ def train(settings: FitSettings, rows: Rows, watch: Callback | None = None) -> T
 def make_estimator(name: str, params: Mapping[str, Any], y: Any) -> Any:
     """An estimator with parameters from a file, where labels can only be text."""
     given = dict(params)
-    for key in _MAPPED_BY_LABEL:
-        if isinstance(given.get(key), Mapping):
-            given[key] = _by_label(given[key], key, y)
+    by_text = given.get("class_weight")
+    if isinstance(by_text, Mapping):
+        labels = {str(label): label for label in np.unique(y).tolist()}
+        unknown = [key for key in by_text if str(key) not in labels]
+        if unknown:
+            raise InvalidInputError(
+                "class_weight", f"must be for the labels {list(labels)}", f"it has {unknown}"
+            )
+        given["class_weight"] = {labels[str(key)]: value for key, value in by_text.items()}
     if name == "FedSVC":
         given.setdefault("random_state", 0)  # the same command gives the same model
     return getattr(fdrsvm, name)(**given)
 
 
 def fit(estimator: Any, X: Any, rows: Rows) -> None:
-    """Across clients, or on all rows if the estimator knows no clients."""
-    if estimator.__class__.__name__ == "DRSVC":
-        estimator.fit(X, rows.labels)
-    else:
-        estimator.fit(X, rows.labels, clients=rows.clients)
+    """Across clients, or on all rows together if the estimator knows no clients."""
+    known = {"clients": rows.clients} if estimator.knows_clients else {}
+    estimator.fit(X, rows.labels, **known)
 
 
 def write_training(training: Training, folder: Path) -> tuple[Path, Path]:
@@ -145,10 +276,6 @@ def certificate_content(model: LinearModel) -> dict[str, Any]:
     return dict(encode(plain(content, "certificate")))
 
 
-def _nobody(record: RoundRecord, model: Any) -> None:
-    """Watches nothing."""
-
-
 def _positive(fault: str | None, rows: Rows) -> Any:
     """The class that scores of one class are of; None if there are not two."""
     classes, totals = np.unique(rows.labels, return_counts=True)
@@ -158,21 +285,6 @@ def _positive(fault: str | None, rows: Rows) -> Any:
     if fault is not None:
         raise InvalidInputError("fault", "is for two classes", f"there are {len(labels)}")
     return None
-
-
-def _by_label(given: Mapping[str, Any], argument: str, y: Any) -> dict[Any, Any]:
-    labels = {str(label): label for label in np.unique(y).tolist()}
-    unknown = [key for key in given if str(key) not in labels]
-    if unknown:
-        raise InvalidInputError(
-            argument, f"must be for the labels {list(labels)}", f"it has {unknown}"
-        )
-    return {labels[str(key)]: value for key, value in given.items()}
-
-
-def _columns(history: Sequence[RoundRecord]) -> dict[str, list[Any]]:
-    """Rounds by column, as far as they do not depend on the clock."""
-    return {name: [getattr(one, name) for one in history] for name in _KEPT_OF_A_ROUND}
 
 
 def _facts(model: LinearModel, rows: Rows) -> dict[str, Any]:

@@ -1,122 +1,157 @@
-"""From problems to certified models: the run behind the classifiers that train in rounds."""
+"""From problems to certified models: the one place that assembles a run from its settings.
+
+Estimators, cross-validation, the Flower server, the leak audit and the demo differ in who carries
+the messages and what is kept of a run. What they share is here: several models in the same rounds
+for several classes, masked sums over the clients, the loss that bounds follow from.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from contextvars import ContextVar
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from fdrsvm.core.arrays import Array, check_count, check_non_negative
-from fdrsvm.data.training_data import ClientRows, TrainingData
-from fdrsvm.errors import ClientError
-from fdrsvm.federated.certificate import Certificate
+from fdrsvm.data.training_data import Client
+from fdrsvm.errors import ClientError, InvalidInputError
 from fdrsvm.federated.in_process import InProcess
 from fdrsvm.federated.limits import Limits
 from fdrsvm.federated.methods import OneVsRest
 from fdrsvm.federated.methods.one_vs_rest import OneVsRestProblem
 from fdrsvm.federated.problem import make_client
-from fdrsvm.federated.rounds import Callback, Result, RoundRecord, Transport, run_rounds
-
-_watchers: ContextVar[tuple[Callback, ...]] = ContextVar("watchers", default=())
-
-
-@contextmanager
-def watched(callback: Callback) -> Iterator[None]:
-    """Within the block every fit in rounds tells ``callback`` about each round, as it comes."""
-    token = _watchers.set((*_watchers.get(), callback))
-    try:
-        yield
-    finally:
-        _watchers.reset(token)
+from fdrsvm.federated.rounds import (
+    Callback,
+    OnFault,
+    Result,
+    RoundRecord,
+    Transport,
+    run_rounds,
+)
 
 
 def make_problems(
-    data: TrainingData, epsilons: Sequence[float], kappas: Sequence[float], **ball: Any
+    clients: Sequence[Client], epsilons: Sequence[float], kappas: Sequence[float], **ball: Any
 ) -> list[Any]:
-    """What each client solves; several models make one :class:`OneVsRestProblem` a client."""
-    return [
-        _make_problem(data, client, epsilon=epsilon, kappa=kappa, **ball)
-        for client, epsilon, kappa in zip(data.clients, epsilons, kappas, strict=True)
-    ]
+    """What each client solves; several models make one :class:`OneVsRestProblem` per client.
 
-
-def _make_problem(data: TrainingData, client: ClientRows, **ball: Any) -> Any:
-    problems = tuple(
-        make_client(str(client.label), client.X, signs, sample_weight=client.weights, **ball)
-        for signs in data.signs(client.codes)
-    )
-    return problems[0] if len(problems) == 1 else OneVsRestProblem(problems)
+    ``ball`` are other settings of :func:`fdrsvm.federated.make_client`, the same for all clients.
+    """
+    problems: list[Any] = []
+    for client, epsilon, kappa in zip(clients, epsilons, kappas, strict=True):
+        with_labels = partial(
+            make_client,
+            str(client.name),
+            client.X,
+            sample_weight=client.weights,
+            epsilon=epsilon,
+            kappa=kappa,
+            **ball,
+        )
+        models = tuple(map(with_labels, client.signs))
+        problems.append(models[0] if len(models) == 1 else OneVsRestProblem(models))
+    return problems
 
 
 def train(
-    problems: Sequence[Any],
+    clients: Sequence[Any] | Transport,
     method: Any,
-    n_models: int,
     *,
-    client_weights: Array,
-    max_rounds: int,
-    tol: float,
-    n_threads: int,
-    verbose: int,
-    stacklevel: int,
+    n_models: int = 1,
+    client_weights: Any = "equal",
+    max_rounds: int = 200,
+    tol: float = 1e-4,
+    callbacks: Sequence[Callback] = (),
+    n_threads: int = 1,
+    verbose: int = 0,
     secure_aggregation: bool = False,
+    quorum: int | None = None,
+    on_fault: OnFault = "stop",
+    leave_out_after: int | None = 3,
+    limits: Limits | None = None,
+    listener: Callable[[Mapping[str, Any]], None] | None = None,
     advice: str = "",
     limit: str = "max_rounds",
+    stacklevel: int = 1,
+    **others: Any,
 ) -> Result:
-    """One run in this process, for all classes together; ``stacklevel`` counts from the caller.
+    """One run, for all classes together.
 
-    ``advice`` is what may help where the run fails or ends above ``tol``, beyond more rounds;
-    ``limit`` is the estimator's name for the most rounds.
+    Parameters
+    ----------
+    clients : sequence of problems, or Transport
+        Problems from ``make_problems`` or :func:`fdrsvm.federated.make_client` answer in this
+        process; a transport reaches clients anywhere.
+    method : Algorithm
+        As for one model; it is wrapped in :class:`OneVsRest` where there are several.
+    n_models : int
+        How many models are trained. Problems tell, a transport does not.
+    client_weights, max_rounds, tol, callbacks, quorum, on_fault, leave_out_after, limits
+        As for :func:`fdrsvm.federated.run_rounds`. Without limits, problems still tell the loss
+        that floors follow from.
+    n_threads : int
+        In how many threads problems answer in this process.
+    verbose : int
+        Above 0 prints one line per round.
+    secure_aggregation : bool
+        Train on masked sums over the clients, see :class:`SecureSum`; ``listener`` is its own.
+    advice : str
+        What may help where the run fails or ends above ``tol``, beyond more rounds.
+    limit : str
+        What the caller calls ``max_rounds``, for that advice.
+    stacklevel : int
+        Whose line a warning names: 1 is the caller's, 2 that of the caller's caller.
+    **others
+        Of ``run_rounds``: deadline, checkpoint, resume, run_id.
     """
     tol = check_non_negative(tol, "tol")
-    algorithm: Any = method if n_models == 1 else OneVsRest(method, n_models, tol)
-    callbacks: list[Callback] = [*_watchers.get(), *([print_round] if verbose else [])]
-    transport: Transport = InProcess(problems, n_threads=check_count(n_threads, "n_threads"))
+    if not isinstance(callbacks, Sequence) or not all(map(callable, callbacks)):
+        raise InvalidInputError(
+            "callbacks", "must be a list or tuple of functions", f"it is {callbacks!r}"
+        )
+    transport: Any = clients
+    if not hasattr(clients, "exchange"):
+        transport = InProcess(clients, n_threads=check_count(n_threads, "n_threads"))
+        models = getattr(transport.problems[0], "problems", transport.problems[:1])
+        n_models = len(models)
+        loss = models[0].exact.loss
+        if limits is None and loss.lipschitz != 1.0:  # not as floors take it to be
+            others["limits"] = Limits.checked(None, models[0].profile.n_features, loss=loss)
+    if n_models > 1 and not isinstance(method, OneVsRest):
+        method = OneVsRest(method, n_models, tol)
     if secure_aggregation:
-        transport, algorithm, client_weights = summed(transport, algorithm, client_weights)
+        from fdrsvm.federated.secure.secure_sums import SecureSum  # needs an extra
+
+        transport = SecureSum(
+            transport,
+            client_weights,
+            quorum=quorum,
+            on_fault=on_fault,
+            limits=limits,
+            listener=listener,
+            leave_out_after=leave_out_after if on_fault == "drop" else None,
+        )
+        method, client_weights, quorum = transport.method(method), np.ones(1), None
     try:
         return run_rounds(
             transport,
-            algorithm,
+            method,
             max_rounds=check_count(max_rounds, "max_rounds"),
             tol=tol,
             client_weights=client_weights,
-            callbacks=callbacks,
-            limits=_of_loss(problems[0]),
+            callbacks=[*callbacks, *([print_round] if verbose else [])],
+            quorum=quorum,
+            on_fault=on_fault,
+            leave_out_after=leave_out_after,
             stacklevel=stacklevel + 1,
             advice=f"{limit} is {max_rounds}{'; ' if advice else ''}{advice}",
+            **{"limits": limits, **others},
         )
     except ClientError as error:
         if not advice:
             raise
         raise ClientError(error.client_id, error.round, f"{error.reason}; {advice}") from error
-
-
-def _of_loss(problem: Any) -> Limits | None:
-    """No limits, but the loss that floors follow from, if it is steeper or flatter than ours."""
-    first = problem.problems[0] if isinstance(problem, OneVsRestProblem) else problem
-    loss = first.exact.loss
-    if loss.lipschitz == 1.0:
-        return None
-    return Limits.checked(None, first.profile.n_features, loss=loss)
-
-
-def summed(
-    transport: Transport, algorithm: Any, client_weights: Array
-) -> tuple[Transport, Any, Array]:
-    """Transport, method and weights of the same run on masked sums."""
-    from fdrsvm.federated.secure.secure_sums import SecureSum  # needs an extra
-
-    sums = SecureSum(transport, client_weights)
-    return sums, sums.method(algorithm), np.ones(1)
-
-
-def standings(result: Result) -> tuple[Certificate, ...]:
-    """One for each model."""
-    return result.certificate.parts
 
 
 def print_round(record: RoundRecord, model: Array) -> None:  # noqa: ARG001

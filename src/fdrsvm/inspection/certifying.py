@@ -20,8 +20,7 @@ from fdrsvm.data.rows import Rows
 from fdrsvm.errors import UnsupportedError
 from fdrsvm.inspection.explain import flipping_perturbation
 from fdrsvm.inspection.scores import POOLED, check_fits
-from fdrsvm.model.linear_model import LinearModel
-from fdrsvm.model.record import VERDICT
+from fdrsvm.model.linear_model import VERDICT, LinearModel
 from fdrsvm.model.trained_ball import ROBUST, Ball, Overrides, balls, client_weights
 from fdrsvm.model.unscaling import Scaling
 from fdrsvm.risk.ball import check_support

@@ -18,10 +18,9 @@ from fdrsvm.errors import (
     InvalidInputError,
     UnsupportedError,
 )
-from fdrsvm.estimators.counts import positive_class, score_counts
+from fdrsvm.estimators.search import positive_class, score_counts
 from fdrsvm.estimators.training import fit, make_estimator
-from fdrsvm.model.linear_model import LinearModel
-from fdrsvm.model.record import POSITIVE
+from fdrsvm.model.linear_model import POSITIVE, LinearModel
 from fdrsvm.model.trained_ball import ROBUST
 from fdrsvm.model.unscaling import Scaling
 

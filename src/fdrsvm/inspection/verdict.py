@@ -9,19 +9,18 @@ import numpy as np
 from fdrsvm.core.plain_json import from_plain
 from fdrsvm.data.rows import Rows
 from fdrsvm.errors import DegenerateModelWarning, InvalidInputError, UnsupportedError
-from fdrsvm.estimators.degenerate import (
+from fdrsvm.estimators.advice import (
     ENOUGH,
     FLAT,
-    Evidence,
     Setting,
-    client_evidence,
+    Tally,
     flip_share,
     judge,
-    pooled,
+    pool_tallies,
+    tally_rows,
 )
 from fdrsvm.inspection.certifying import training_counts
-from fdrsvm.model.linear_model import LinearModel
-from fdrsvm.model.record import VERDICT
+from fdrsvm.model.linear_model import VERDICT, LinearModel
 from fdrsvm.model.trained_ball import ROBUST, Ball, balls
 from fdrsvm.model.unscaling import Scaling
 
@@ -29,7 +28,7 @@ from fdrsvm.model.unscaling import Scaling
 def verdict(model: LinearModel, rows: Rows | None = None) -> str | None:
     """What is wrong on these rows, or was in training, and what to type; None if nothing is.
 
-    The rules are those of :mod:`fdrsvm.estimators.degenerate`. A few rows that are all of one class
+    The rules are those of :mod:`fdrsvm.estimators.advice`. A few rows that are all of one class
     or all equal say nothing against a model.
     """
     kept = model.record.get(VERDICT)
@@ -61,11 +60,11 @@ def ignores_features(model: LinearModel, rows: Rows | None = None) -> bool:
     return bool((reach <= 2.0 * FLAT).all())
 
 
-def _evidence(model: LinearModel, rows: Rows) -> Evidence:
+def _evidence(model: LinearModel, rows: Rows) -> Tally:
     codes = rows.codes(model.classes)
     mine = [rows.clients == name for name in rows.client_names]
-    return pooled(
-        [client_evidence(model.coef, model.intercept, rows.X[own], codes[own]) for own in mine]
+    return pool_tallies(
+        [tally_rows(model.coef, model.intercept, rows.X[own], codes[own]) for own in mine]
     )
 
 

@@ -37,7 +37,12 @@ def to_onnx(model: LinearModel) -> bytes:
     model : LinearModel
         The model.
     """
-    onnx = _import_onnx()
+    try:
+        onnx: Any = importlib.import_module("onnx")
+    except ImportError as error:
+        raise UnsupportedError(
+            f"to_onnx: needs the package onnx ({error}); run pip install 'fdr-svm[onnx]'"
+        ) from None
     graph = onnx.helper.make_graph(
         _nodes(onnx, model),
         "fdrsvm",
@@ -51,7 +56,16 @@ def to_onnx(model: LinearModel) -> bytes:
         ir_version=_IR_VERSION,
         producer_name="fdrsvm",
     )
-    onnx.helper.set_model_props(proto, _properties(model))
+    content = {
+        "classes": model.classes,
+        "feature_names": model.feature_names,
+        "params": encode(model.params),
+        "certificate": encode(model.certificate),
+        "gap": encode(model.certificate.get("gap")),
+    }
+    texts = {key: json.dumps(value, allow_nan=False) for key, value in content.items()}
+    texts |= {"estimator": model.estimator, "fingerprint": model.fingerprint}
+    onnx.helper.set_model_props(proto, texts)
     return bytes(proto.SerializeToString(deterministic=True))
 
 
@@ -78,15 +92,6 @@ def to_json(model: LinearModel) -> str:
     if model.record:
         content["record"] = encode(model.record)
     return json.dumps(content, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
-
-
-def _import_onnx() -> Any:
-    try:
-        return importlib.import_module("onnx")
-    except ImportError as error:
-        raise UnsupportedError(
-            f"to_onnx: needs the package onnx ({error}); run pip install 'fdr-svm[onnx]'"
-        ) from None
 
 
 def _nodes(onnx: Any, model: LinearModel) -> list[Any]:
@@ -133,15 +138,3 @@ def _label_type(onnx: Any, model: LinearModel) -> int:
     types = onnx.TensorProto
     names = {str: types.STRING, int: types.INT64, float: types.DOUBLE, bool: types.BOOL}
     return int(names[type(model.classes[0])])
-
-
-def _properties(model: LinearModel) -> dict[str, str]:
-    content = {
-        "classes": model.classes,
-        "feature_names": model.feature_names,
-        "params": encode(model.params),
-        "certificate": encode(model.certificate),
-        "gap": encode(model.certificate.get("gap")),
-    }
-    texts = {key: json.dumps(value, allow_nan=False) for key, value in content.items()}
-    return {"estimator": model.estimator, "fingerprint": model.fingerprint, **texts}

@@ -15,11 +15,15 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-from fdrsvm.core.arrays import Array, check_matrix, check_vector
+from fdrsvm.core.arrays import Array, Matrix, check_matrix, check_vector
 from fdrsvm.core.plain_json import check_text, plain
 from fdrsvm.errors import InvalidInputError, NumericalError
 
 Label: TypeAlias = str | int | float | bool
+
+# What ``fit`` keeps in a model's record about its classes.
+POSITIVE = "positive"  # of two classes: the one that scores of one class are of
+VERDICT = "verdict"  # what is wrong with the model, if anything is, and what to type about it
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,11 +75,23 @@ class LinearModel:
         record: Mapping[str, Any] | None = None,
     ) -> LinearModel:
         """A model with arrays of its own, or an InvalidInputError that names the fault."""
-        labels = _check_classes(classes)
+        labels = tuple(_check_label(label) for label in _listed(classes, "classes"))
+        if len(labels) < 2 or len(set(labels)) < len(labels):
+            raise InvalidInputError(
+                "classes", "must be two or more, all different", f"got {labels}"
+            )
+        if len({type(label) for label in labels}) > 1:
+            raise InvalidInputError("classes", "must be of one type", f"got {labels}")
         n_scores = 1 if len(labels) == 2 else len(labels)
-        weights = _check_coef(coef, n_scores, len(labels))
+        weights = check_matrix(coef, "coef")
+        if weights.shape[0] != n_scores:
+            raise InvalidInputError(
+                "coef",
+                f"must have {n_scores} row(s) for {len(labels)} classes",
+                f"its shape is {weights.shape}",
+            )
         return cls(
-            coef=weights,
+            coef=_own(weights.toarray() if sparse.issparse(weights) else weights),
             intercept=_own(check_vector(intercept, "intercept", n_scores, "scores")),
             classes=labels,
             feature_names=_check_names(feature_names, weights.shape[1]),
@@ -109,20 +125,11 @@ class LinearModel:
         """
         matrix = check_matrix(X)
         self._check_columns(matrix.shape[1], getattr(X, "columns", None))
-        with np.errstate(over="ignore", invalid="ignore"):
-            scores: Array = np.asarray(matrix @ self.coef.T) + self.intercept
-        if not np.isfinite(scores).all():
-            # Else NaN > 0 is False, and a machine that left its range would pass for classes[0].
-            row = int(np.argwhere(~np.isfinite(scores))[0, 0])
-            raise NumericalError(f"X: the score of row {row} overflows float64")
-        return scores[:, 0] if len(self.classes) == 2 else scores
+        return score_rows(matrix, self.coef, self.intercept)
 
     def predict(self, X: Any) -> npt.NDArray[Any]:
         """Labels, one per sample; equal scores go to the class that comes first."""
-        scores = self.decision_function(X)
-        index = scores > 0.0 if scores.ndim == 1 else scores.argmax(axis=1)
-        labels = np.array(self.classes)
-        return labels[index.astype(np.intp)]
+        return choose_labels(self.decision_function(X), np.array(self.classes))
 
     def _check_columns(self, n_columns: int, columns: Any) -> None:
         if n_columns != self.n_features:
@@ -143,31 +150,29 @@ class LinearModel:
                 )
 
 
+def score_rows(X: Matrix, coef: Array, intercept: Array) -> Array:
+    """Scores of rows that are checked: a vector if there is one score, else one column each."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        scores: Array = np.asarray(X @ coef.T) + intercept
+    if not np.isfinite(scores).all():
+        # Else NaN > 0 is False, and a machine that left its range would pass for classes[0].
+        row = int(np.argwhere(~np.isfinite(scores))[0, 0])
+        raise NumericalError(f"X: the score of row {row} overflows float64")
+    return scores[:, 0] if len(coef) == 1 else scores
+
+
+def choose_labels(scores: Array, classes: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """The second class where the only score is above 0, or the first class of the largest score."""
+    index = scores > 0.0 if scores.ndim == 1 else scores.argmax(axis=1)
+    labels: npt.NDArray[Any] = classes[index.astype(np.intp)]
+    return labels
+
+
 def _own(array: Array) -> Array:
     """A copy that nobody can change: the model is frozen, and so are its numbers."""
     copy = np.array(array, dtype=np.float64, order="C")
     copy.setflags(write=False)
     return copy
-
-
-def _check_coef(coef: Any, n_scores: int, n_classes: int) -> Array:
-    matrix = check_matrix(coef, "coef")
-    if matrix.shape[0] != n_scores:
-        raise InvalidInputError(
-            "coef",
-            f"must have {n_scores} row(s) for {n_classes} classes",
-            f"its shape is {matrix.shape}",
-        )
-    return _own(matrix.toarray() if sparse.issparse(matrix) else matrix)
-
-
-def _check_classes(classes: Iterable[Any]) -> tuple[Label, ...]:
-    labels = tuple(_check_label(label) for label in _listed(classes, "classes"))
-    if len(labels) < 2 or len(set(labels)) < len(labels):
-        raise InvalidInputError("classes", "must be two or more, all different", f"got {labels}")
-    if len({type(label) for label in labels}) > 1:
-        raise InvalidInputError("classes", "must be of one type", f"got {labels}")
-    return labels
 
 
 def _check_label(label: Any) -> Label:

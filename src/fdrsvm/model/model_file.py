@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 from typing import Any
 
-from fdrsvm.core.codec import Packed, pack, unpack
+from fdrsvm.core.codec import pack, unpack
 from fdrsvm.core.files import PathLike, read_capped, write_atomically
 from fdrsvm.core.plain_json import decode, encode
 from fdrsvm.errors import CorruptDataError, InvalidInputError
@@ -38,7 +38,7 @@ def save_model(model: LinearModel, path: PathLike) -> None:
 
 def model_bytes(model: LinearModel) -> bytes:
     """What ``save_model`` writes, for those who write other files with it."""
-    data = _model_bytes(model)
+    data = _pack_model(model)
     if len(data) > _MAX_BYTES:
         raise InvalidInputError(
             "model", f"must take at most {_MAX_BYTES} bytes", f"it takes {len(data)}"
@@ -63,41 +63,31 @@ def load_model(path: PathLike) -> LinearModel:
                 f"{_KIND}: not a file of this package; give the model.safetensors that fdrsvm fit "
                 "wrote, or the file that save() wrote"
             )
-        return _parse_model(data)
+        header, arrays = unpack(data, _KIND, _VERSION, max_bytes=_MAX_BYTES)
+        model = LinearModel.checked(
+            arrays["coef"],
+            arrays["intercept"],
+            header["classes"],
+            estimator=header["estimator"],
+            feature_names=header["feature_names"],
+            params=decode(header["params"], "params"),
+            certificate=decode(header["certificate"], "certificate"),
+            record=decode(header.get("record", {}), "record"),
+        )
+        # Catches all that the checks let pass: other types, spare fields, a model from elsewhere.
+        if _pack_model(model) != data:
+            raise CorruptDataError(f"{_KIND}: its content is not what this package writes")
+    except KeyError as error:
+        raise CorruptDataError(f"{os.fspath(path)}: {_KIND}: {error} is missing") from None
     except (CorruptDataError, InvalidInputError) as error:
         raise CorruptDataError(f"{os.fspath(path)}: {error}") from None
+    return model
 
 
-def _model_bytes(model: LinearModel) -> bytes:
+def _pack_model(model: LinearModel) -> bytes:
     header: dict[str, Any] = {name: getattr(model, name) for name in _FIELDS}
     for name in ("params", "certificate"):
         header[name] = encode(header[name])
     if model.record:  # files of the first release have none
         header["record"] = encode(model.record)
     return pack(_KIND, _VERSION, header, {"coef": model.coef, "intercept": model.intercept})
-
-
-def _parse_model(data: bytes) -> LinearModel:
-    packed = unpack(data, _KIND, _VERSION, max_bytes=_MAX_BYTES)
-    try:
-        model = _build_model(packed)
-    except KeyError as error:
-        raise CorruptDataError(f"{_KIND}: {error} is missing") from None
-    # Catches all that the checks let pass: other types, spare fields, a model from elsewhere.
-    if _model_bytes(model) != data:
-        raise CorruptDataError(f"{_KIND}: its content is not what this package writes")
-    return model
-
-
-def _build_model(packed: Packed) -> LinearModel:
-    header, arrays = packed
-    return LinearModel.checked(
-        arrays["coef"],
-        arrays["intercept"],
-        header["classes"],
-        estimator=header["estimator"],
-        feature_names=header["feature_names"],
-        params=decode(header["params"], "params"),
-        certificate=decode(header["certificate"], "certificate"),
-        record=decode(header.get("record", {}), "record"),
-    )

@@ -1,20 +1,19 @@
 """A model as IEC 61131-3 structured text, for a PLC.
 
-The text is the plainest that does the job: one assignment a feature, no loops, no arrays, no
+The text is the plainest that does the job: one assignment per feature, no loops, no arrays, no
 library calls but ABS, so that it compiles in any tool with LREAL. Names of features and classes may
 come from anywhere; they are written as legal identifiers and harmless ASCII comments.
 """
 
 from __future__ import annotations
 
+import itertools
 import json
 import re
 import unicodedata
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from itertools import count
 from typing import Any
 
-from fdrsvm.core.arrays import Array
 from fdrsvm.errors import InvalidInputError
 from fdrsvm.model.linear_model import Label, LinearModel
 
@@ -56,9 +55,9 @@ def to_structured_text(
     name: str = "FDRSVM_Score",
     alarm_on: Collection[Label] | None = None,
 ) -> str:
-    """A FUNCTION_BLOCK that scores one sample a call.
+    """A FUNCTION_BLOCK that scores one sample per call.
 
-    Inputs are one LREAL a feature. Outputs are ``Score`` (or ``Score_1``, ``Score_2``, ... with
+    Inputs are one LREAL per feature. Outputs are ``Score`` (or ``Score_1``, ``Score_2``, ... with
     more than two classes), ``ClassNumber`` (1 is ``classes[0]``), ``Valid`` and perhaps ``Alarm``.
     With an input that is not a number, or scores beyond 1E308, ``Valid`` is FALSE, ``ClassNumber``
     is 0 and there is no alarm; what the machine should do then is for the caller to say.
@@ -74,18 +73,23 @@ def to_structured_text(
         numbers or booleans, as in -1 and 1. Sorted text does not tell which class is the fault,
         so with text there is no ``Alarm`` unless asked for.
     """
-    scores = _score_names(len(model.classes))
+    if not _is_identifier(name):
+        raise InvalidInputError("name", "must be a legal identifier", f"it is {name!r}")
+    n_classes = len(model.classes)
+    scores = ["Score"] if n_classes == 2 else [f"Score_{k}" for k in range(1, n_classes + 1)]
     alarms = _alarm_numbers(model, alarm_on)
-    inputs = _input_names(model, {name, *scores, "ClassNumber", "Valid", "Alarm", "Best"}, name)
+    names = model.feature_names or tuple(f"x{at}" for at in range(model.n_features))
+    inputs = _identifiers(names, {name, *scores, "ClassNumber", "Valid", "Alarm", "Best"})
+    comments = map(_comment, map(json.dumps, model.feature_names or inputs))
+    declared = [f"{word} : LREAL; {text}" for word, text in zip(inputs, comments, strict=True)]
     lines = [
         *_header(model),
         f"FUNCTION_BLOCK {name}",
-        *_block("VAR_INPUT", _inputs(model, inputs)),
+        *_block("VAR_INPUT", declared),
         *_block("VAR_OUTPUT", _outputs(scores, alarms)),
         *_block("VAR", ["Best : LREAL;"] if len(scores) > 1 else []),
-        *_scoring(model, scores, inputs),
-        *_choice(scores),
-        *([f"Alarm := {_any_of('ClassNumber', alarms)};"] if alarms else []),
+        *_statements(model, scores, inputs),
+        *([f"Alarm := {' OR '.join(f'(ClassNumber = {k})' for k in alarms)};"] if alarms else []),
         "END_FUNCTION_BLOCK",
     ]
     return "\n".join(lines) + "\n"
@@ -102,17 +106,6 @@ def _alarm_numbers(model: LinearModel, alarm_on: Collection[Label] | None) -> li
     return sorted(model.classes.index(label) + 1 for label in set(alarm_on))
 
 
-def _score_names(n_classes: int) -> list[str]:
-    return ["Score"] if n_classes == 2 else [f"Score_{k}" for k in range(1, n_classes + 1)]
-
-
-def _input_names(model: LinearModel, taken: set[str], name: str) -> list[str]:
-    if not _is_identifier(name):
-        raise InvalidInputError("name", "must be a legal identifier", f"it is {name!r}")
-    names = model.feature_names or tuple(f"x{at}" for at in range(model.n_features))
-    return _identifiers(names, taken)
-
-
 def _is_identifier(name: Any) -> bool:
     return (
         isinstance(name, str)
@@ -123,35 +116,24 @@ def _is_identifier(name: Any) -> bool:
 
 
 def _identifiers(names: Sequence[str], taken: Iterable[str]) -> list[str]:
-    """One legal identifier a name, no two alike in any case of letters."""
+    """One legal identifier per name, no two alike in any case of letters."""
     used = {word.upper() for word in taken} | _RESERVED
-    found: dict[int, str] = {}
+    identifiers = [""] * len(names)
     # Names that are legal as they are go first, so that "a b" cannot take the name of "a_b".
     for at in sorted(range(len(names)), key=lambda at: not _is_identifier(names[at])):
-        base = _legal_base(names[at], at)
-        found[at] = next(word for word in _variants(base) if word.upper() not in used)
-        used.add(found[at].upper())
-    return [found[at] for at in range(len(names))]
-
-
-def _legal_base(name: str, at: int) -> str:
-    ascii_name = unicodedata.normalize("NFKD", name).encode("ascii", "ignore").decode()
-    base = re.sub(r"[^A-Za-z0-9]+", "_", ascii_name).strip("_")
-    if not base:
-        return f"x{at}"
-    return base if base[0].isalpha() else f"x_{base}"
-
-
-def _variants(base: str) -> Iterator[str]:
-    """The name cut to length, then with _2, _3, ... at its end."""
-    yield base[:_MAX_NAME].rstrip("_")
-    for number in count(2):
-        suffix = f"_{number}"
-        yield base[: _MAX_NAME - len(suffix)].rstrip("_") + suffix
+        ascii_name = unicodedata.normalize("NFKD", names[at]).encode("ascii", "ignore").decode()
+        base = re.sub(r"[^A-Za-z0-9]+", "_", ascii_name).strip("_") or f"x{at}"
+        base = base if base[0].isalpha() else f"x_{base}"
+        # Cut to length, then with _2, _3, ... at its end.
+        endings = itertools.chain([""], (f"_{number}" for number in itertools.count(2)))
+        variants = (base[: _MAX_NAME - len(end)].rstrip("_") + end for end in endings)
+        identifiers[at] = next(word for word in variants if word.upper() not in used)
+        used.add(identifiers[at].upper())
+    return identifiers
 
 
 def _header(model: LinearModel) -> Iterator[str]:
-    yield _comment("FDR-SVM linear classifier, generated; train anew rather than edit")
+    yield _comment("FDR-SVM linear classifier, generated; train again rather than edit")
     yield _comment(f"Estimator: {json.dumps(model.estimator)}")
     for number, label in enumerate(model.classes, start=1):
         yield _comment(f"Class {number}: {json.dumps(label)}")
@@ -173,64 +155,40 @@ def _block(keyword: str, declarations: Sequence[str]) -> list[str]:
     return [keyword, *(f"    {line}" for line in declarations), "END_VAR"]
 
 
-def _inputs(model: LinearModel, inputs: Sequence[str]) -> list[str]:
-    names = model.feature_names or inputs
-    return [
-        f"{word} : LREAL; {_comment(json.dumps(name))}"
-        for word, name in zip(inputs, names, strict=True)
-    ]
-
-
 def _outputs(scores: Sequence[str], alarms: Sequence[int]) -> list[str]:
+    alarm = f"Alarm : BOOL; {_comment('FALSE while Valid is FALSE: watch both')}"
     return [
         *(f"{score} : LREAL;" for score in scores),
         f"ClassNumber : DINT; {_comment('0 while Valid is FALSE')}",
         f"Valid : BOOL; {_comment('FALSE if an input is not a number or a score overflows')}",
-        *(
-            [f"Alarm : BOOL; {_comment('FALSE while Valid is FALSE: watch both')}"]
-            if alarms
-            else []
-        ),
+        *([alarm] if alarms else []),
     ]
 
 
-def _scoring(model: LinearModel, scores: Sequence[str], inputs: Sequence[str]) -> Iterator[str]:
-    for row, score in enumerate(scores):
-        yield f"{score} := {_literal(model.intercept[row])};"
-        yield from _terms(score, model.coef[row], inputs)
-
-
-def _terms(score: str, weights: Array, inputs: Sequence[str]) -> Iterator[str]:
-    for weight, word in zip(weights, inputs, strict=True):
-        # Two operators in a row, as in "+ -1.0", are not legal everywhere.
-        sign = "-" if weight < 0.0 else "+"
-        yield f"{score} := {score} {sign} {_literal(abs(weight))} * {word};"
+def _statements(model: LinearModel, scores: Sequence[str], inputs: Sequence[str]) -> Iterator[str]:
+    """Scores, whether they are valid, and the class."""
+    for score, intercept, weights in zip(scores, model.intercept, model.coef, strict=True):
+        yield f"{score} := {_literal(intercept)};"
+        for weight, word in zip(weights, inputs, strict=True):
+            # Two operators in a row, as in "+ -1.0", are not legal everywhere.
+            sign = "-" if weight < 0.0 else "+"
+            yield f"{score} := {score} {sign} {_literal(abs(weight))} * {word};"
+    yield "Valid := TRUE;"
+    for score in scores:  # the comparison is FALSE for NaN
+        yield f"Valid := Valid AND (ABS({score}) <= 1.0E+308);"
+    yield from ("ClassNumber := 0;", "IF Valid THEN", "    ClassNumber := 1;")
+    if len(scores) == 1:
+        yield from ("    IF Score > 0.0 THEN", "        ClassNumber := 2;", "    END_IF;")
+    else:
+        yield f"    Best := {scores[0]};"
+        for number, score in enumerate(scores[1:], start=2):
+            yield f"    IF {score} > Best THEN"
+            yield f"        ClassNumber := {number};"
+            yield f"        Best := {score};"
+            yield "    END_IF;"
+    yield "END_IF;"
 
 
 def _literal(value: float) -> str:
     """17 significant digits, which name one float64 and no other."""
     return f"{value:.16E}"
-
-
-def _choice(scores: Sequence[str]) -> list[str]:
-    # Each comparison is FALSE for NaN.
-    valid = [f"Valid := Valid AND (ABS({score}) <= 1.0E+308);" for score in scores]
-    choose = _sign_choice() if len(scores) == 1 else _largest_choice(scores)
-    body = [f"    {line}" for line in choose]
-    return ["Valid := TRUE;", *valid, "ClassNumber := 0;", "IF Valid THEN", *body, "END_IF;"]
-
-
-def _sign_choice() -> list[str]:
-    return ["ClassNumber := 1;", "IF Score > 0.0 THEN", "    ClassNumber := 2;", "END_IF;"]
-
-
-def _largest_choice(scores: Sequence[str]) -> list[str]:
-    lines = ["ClassNumber := 1;", f"Best := {scores[0]};"]
-    for number, score in enumerate(scores[1:], start=2):
-        lines += [f"IF {score} > Best THEN", f"    ClassNumber := {number};"]
-        lines += [f"    Best := {score};", "END_IF;"]
-    return lines
-
-
-def _any_of(variable: str, numbers: Sequence[int]) -> str:
-    return " OR ".join(f"({variable} = {number})" for number in numbers)

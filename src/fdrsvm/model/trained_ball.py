@@ -3,23 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from fdrsvm.core.arrays import check_non_negative, check_positive
 from fdrsvm.core.plain_json import from_plain
+from fdrsvm.data.training_data import auto_radius, client_shares
 from fdrsvm.errors import InvalidInputError, UnsupportedError
 from fdrsvm.model.linear_model import LinearModel
 from fdrsvm.risk.ball import Support
-from fdrsvm.risk.radius import practical_radius
 
 ROBUST = ("FDRSVC", "DRSVC")
 
 
 @dataclass(frozen=True, eq=False)
-class Ball:
+class TrainedBall:
     """As ``worst_case_risk`` takes it."""
 
     epsilon: float
@@ -30,13 +30,10 @@ class Ball:
 
     def options(self) -> dict[str, Any]:
         """Keyword arguments."""
-        return {
-            "epsilon": self.epsilon,
-            "kappa": self.kappa,
-            "norm": self.norm,
-            "support": self.support,
-            "loss": self.loss,
-        }
+        return dict(vars(self))
+
+
+Ball = TrainedBall  # what other modules have called it so far
 
 
 @dataclass(frozen=True)
@@ -50,73 +47,51 @@ class Overrides:
 
 def balls(
     model: LinearModel, counts: Mapping[str, int], given: Overrides | None = None
-) -> dict[str, Ball]:
-    """One a client; ``counts`` are the clients' rows, which "auto" depends on."""
+) -> dict[str, TrainedBall]:
+    """One per client; ``counts`` are the clients' rows, which "auto" depends on."""
     given = given or Overrides()
     if model.estimator not in ROBUST and given.epsilon is None:
         raise UnsupportedError(
             f"a {model.estimator} has no ball of its own: give a radius epsilon for it"
         )
     params = {name: from_plain(value) for name, value in model.params.items()}
-    clients = _clients_of(model)
-    ball = Ball(
-        epsilon=0.0,
-        kappa=1.0,
-        norm=given.norm or params.get("norm", "linf"),
-        support=params.get("support"),
-        loss=params.get("loss", "hinge"),
-    )
-    found = {}
+    by_client = {}
     for client, count in counts.items():
-        epsilon = given.epsilon
+        epsilon, kappa = given.epsilon, given.kappa
         if epsilon is None:
-            value = _of_client(params["epsilon"], "epsilon", client, clients)
-            epsilon = float(practical_radius(count)) if value == "auto" else value
-        kappa = given.kappa
+            epsilon = _of_client(params["epsilon"], "epsilon", client, model)
+            epsilon = auto_radius(count) if epsilon == "auto" else epsilon
         if kappa is None:
-            kappa = _of_client(params.get("kappa", 1.0), "kappa", client, clients)
-        found[client] = replace(
-            ball,
+            kappa = _of_client(params.get("kappa", 1.0), "kappa", client, model)
+        by_client[client] = TrainedBall(
             epsilon=check_non_negative(epsilon, "epsilon"),
             kappa=check_positive(kappa, "kappa", or_infinite=True),
+            norm=given.norm or params.get("norm", "linf"),
+            support=params.get("support"),
+            loss=params.get("loss", "hinge"),
         )
-    return found
+    return by_client
 
 
 def client_weights(model: LinearModel, counts: Mapping[str, int]) -> dict[str, float]:
     """The weights alpha_g of the clients in the objective; they sum to 1."""
-    value = from_plain(model.params.get("client_weights", "equal"))
-    clients = _clients_of(model)
-    if isinstance(value, str) and value == "equal":
-        shares = dict.fromkeys(counts, 1.0)
-    elif isinstance(value, str):  # "samples"
-        shares = {client: float(count) for client, count in counts.items()}
-    else:
-        shares = {
-            client: check_non_negative(
-                _of_client(value, "client_weights", client, clients), "client_weights"
-            )
-            for client in counts
-        }
-    total = sum(shares.values())
-    return {client: share / total for client, share in shares.items()}
+    weights = from_plain(model.params.get("client_weights", "equal"))
+    if not isinstance(weights, str):
+        weights = [_of_client(weights, "client_weights", client, model) for client in counts]
+    shares = client_shares(weights, list(counts), list(counts.values())).tolist()
+    total = sum(shares)
+    return {client: share / total for client, share in zip(counts, shares, strict=True)}
 
 
-def _clients_of(model: LinearModel) -> list[str]:
-    """Those of training, in the order of arrays over clients."""
-    labels = from_plain(model.certificate.get("client_labels", []))
-    return [str(label) for label in np.asarray(labels).tolist()]
-
-
-def _of_client(value: Any, argument: str, client: str, clients: list[str]) -> Any:
+def _of_client(value: Any, argument: str, client: str, model: LinearModel) -> Any:
     """One client's entry of a parameter that may be a single value, a mapping or a list."""
-    if isinstance(value, str) or (np.ndim(value) == 0 and not isinstance(value, Mapping)):
+    if isinstance(value, Mapping):
+        by_name = {str(name): item for name, item in value.items()}
+    elif isinstance(value, str) or np.ndim(value) == 0:
         return value
-    by_name = (
-        {str(name): item for name, item in value.items()} if isinstance(value, Mapping) else {}
-    )
-    if not by_name:
-        by_name = dict(zip(clients, value, strict=True))
+    else:  # in the order of the clients of training
+        labels = np.asarray(from_plain(model.certificate.get("client_labels", [])))
+        by_name = dict(zip(map(str, labels.tolist()), value, strict=True))
     if client not in by_name:
         raise InvalidInputError(
             argument,
