@@ -21,7 +21,7 @@ from fdrsvm.deploy.memory_file import MemoryFile
 from fdrsvm.deploy.plant import Plant
 from fdrsvm.deploy.plant_data import PlantRows, read_plant, words_without_path
 from fdrsvm.errors import CorruptDataError, InvalidInputError
-from fdrsvm.federated.client import Memory, answer
+from fdrsvm.federated.client import answer
 from fdrsvm.federated.joining import (
     Introduction,
     Request,
@@ -31,6 +31,7 @@ from fdrsvm.federated.joining import (
     encode_introduction,
 )
 from fdrsvm.federated.limits import Limits
+from fdrsvm.federated.memory import Memory
 from fdrsvm.federated.messages import Broadcast, decode_broadcast, encode
 from fdrsvm.federated.methods import OneVsRestProblem, from_description
 from fdrsvm.federated.problem import make_client

@@ -16,8 +16,9 @@ from fdrsvm.core.arrays import check_count
 from fdrsvm.core.codec import Packed, pack, unpack
 from fdrsvm.core.files import PathLike, read_capped, write_atomically
 from fdrsvm.errors import CorruptDataError
-from fdrsvm.federated.client import Memory
 from fdrsvm.federated.in_process import InProcess
+from fdrsvm.federated.memory import Memory, memory_from_arrays, memory_to_arrays
+from fdrsvm.federated.messages import add_prefix
 from fdrsvm.federated.methods import from_description
 from fdrsvm.federated.rounds import Snapshot
 from fdrsvm.federated.stored_state import (
@@ -25,8 +26,6 @@ from fdrsvm.federated.stored_state import (
     history_from_arrays,
     history_texts,
     history_to_arrays,
-    memory_from_arrays,
-    memory_to_arrays,
     state_from_arrays,
     state_to_arrays,
 )
@@ -116,13 +115,13 @@ def read_checkpoint(path: PathLike) -> tuple[Snapshot, dict[str, Memory]]:
 
 def _snapshot_bytes(snapshot: Snapshot, memories: dict[str, Memory]) -> bytes:
     stored: Stored = {
-        **_under("state", state_to_arrays(snapshot.state)),
-        **_under("history", history_to_arrays(snapshot.history)),
+        **add_prefix("state/", state_to_arrays(snapshot.state)),
+        **add_prefix("history/", history_to_arrays(snapshot.history)),
     }
     headers = {}
     for k, (client_id, memory) in enumerate(sorted(memories.items())):
         headers[client_id], arrays = memory_to_arrays(memory)
-        stored.update(_under(f"client {k}", arrays))
+        stored.update(add_prefix(f"client {k}/", arrays))
     header = {
         "run_id": snapshot.run_id,
         "algorithm": snapshot.algorithm,
@@ -165,10 +164,6 @@ def _build_snapshot(packed: Packed) -> tuple[Snapshot, dict[str, Memory]]:
         history=history,
     )
     return snapshot, memories
-
-
-def _under(folder: str, arrays: Stored) -> Stored:
-    return {f"{folder}/{name}": array for name, array in arrays.items()}
 
 
 def _by_folder(stored: dict[str, Any]) -> dict[str, Stored]:

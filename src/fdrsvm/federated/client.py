@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import numpy as np
 
 from fdrsvm.federated.joining import TellableError
+from fdrsvm.federated.memory import Memory
 from fdrsvm.federated.messages import Broadcast, Update, Values
 from fdrsvm.federated.methods import from_description
 from fdrsvm.federated.problem import ClientProblem
@@ -15,21 +14,6 @@ from fdrsvm.federated.secure.secure_step import SecureStep
 
 # A server that lost its last checkpoints may ask for rounds again, this many.
 _DEPTH = 3
-
-
-class Memory(NamedTuple):
-    """What a client remembers of a run.
-
-    ``past`` holds the last rounds answered, oldest first, each with what was remembered before it:
-    a round can be asked for again and is answered with the same bits.
-    """
-
-    run_id: str
-    values: Values
-    past: tuple[tuple[int, Values], ...]
-
-
-NO_MEMORY = Memory("", {}, ())
 
 
 def answer(
@@ -48,9 +32,10 @@ def answer(
         )
     algorithm = from_description(broadcast.algorithm)
     if isinstance(algorithm, SecureStep):
-        from fdrsvm.federated.secure.secure_client import respond  # needs an extra, and this module
+        from fdrsvm.federated.secure.secure_client import respond  # needs an extra
 
-        return respond(problem, memory, broadcast, algorithm, has_answered=has_answered)
+        # It masks what this function answers to the method within the step.
+        return respond(answer, problem, memory, broadcast, algorithm, has_answered=has_answered)
     known, past = _before(memory, broadcast)
     values, found = algorithm.answer(problem, known, broadcast.values)
     if has_answered and memory.run_id != broadcast.run_id and _has_duals(values):

@@ -9,7 +9,8 @@ from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import suppress
 
 from fdrsvm.core.arrays import check_count
-from fdrsvm.federated.client import NO_MEMORY, Memory, answer
+from fdrsvm.federated.client import answer
+from fdrsvm.federated.memory import NO_MEMORY, Memory
 from fdrsvm.federated.messages import Broadcast, ClientProfile, Update
 from fdrsvm.federated.problem import ClientProblem
 from fdrsvm.federated.rounds import Failure

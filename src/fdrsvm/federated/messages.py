@@ -11,7 +11,7 @@ import math
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field
 from functools import lru_cache
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
 
@@ -25,6 +25,7 @@ MAX_BYTES = 1 << 30
 LARGEST_COUNT = 2**53  # of rows or features: beyond, float64 cannot tell neighbours apart
 Values: TypeAlias = Mapping[str, Array]
 Shape: TypeAlias = "tuple[int | None, ...]"
+Entry = TypeVar("Entry")
 
 
 @dataclass(frozen=True)
@@ -69,6 +70,20 @@ class ClientProfile:
     epsilon: float
     floor: float
     flips: float
+
+
+def add_prefix(prefix: str, entries: Mapping[str, Entry]) -> dict[str, Entry]:
+    """The entries with a prefix before their names: so several sets of arrays share one message."""
+    return {prefix + name: entry for name, entry in entries.items()}
+
+
+def strip_prefix(prefix: str, entries: Mapping[str, Entry]) -> dict[str, Entry]:
+    """What ``add_prefix`` put under a prefix, out of everything that travels with it."""
+    return {
+        name.removeprefix(prefix): entry
+        for name, entry in entries.items()
+        if name.startswith(prefix)
+    }
 
 
 def encode(message: Broadcast | Update) -> bytes:

@@ -1,4 +1,4 @@
-"""Server states, histories and client memories as named arrays, and back, with the same bits.
+"""Server states and histories as named arrays, and back, with the same bits.
 
 A state is a frozen dataclass of arrays, numbers and other such dataclasses, or a tuple of states;
 nothing else is stored, so nothing in a file can run.
@@ -16,7 +16,6 @@ import numpy as np
 import numpy.typing as npt
 
 from fdrsvm.errors import CorruptDataError
-from fdrsvm.federated.client import Memory
 from fdrsvm.federated.rounds import RoundRecord
 
 Stored = dict[str, npt.NDArray[Any]]
@@ -114,25 +113,3 @@ def history_from_arrays(
         residuals = {name.removeprefix(_RESIDUAL): stored[name][k].item() for name in names}
         records.append(RoundRecord(**columns, residuals=residuals))
     return tuple(records)
-
-
-def memory_to_arrays(memory: Memory) -> tuple[dict[str, Any], Stored]:
-    """Header and arrays of what a client remembers."""
-    stored = {f"now/{name}": array for name, array in memory.values.items()}
-    for k, (_, before) in enumerate(memory.past):
-        stored.update({f"{k}/{name}": array for name, array in before.items()})
-    return {"run_id": memory.run_id, "past": [round_ for round_, _ in memory.past]}, stored
-
-
-def memory_from_arrays(header: Mapping[str, Any], stored: Mapping[str, Any]) -> Memory:
-    """The memory that ``memory_to_arrays`` took apart."""
-    past = tuple((int(round_), _under(stored, f"{k}/")) for k, round_ in enumerate(header["past"]))
-    return Memory(str(header["run_id"]), _under(stored, "now/"), past)
-
-
-def _under(stored: Mapping[str, Any], prefix: str) -> Stored:
-    return {
-        name.removeprefix(prefix): array
-        for name, array in stored.items()
-        if name.startswith(prefix)
-    }

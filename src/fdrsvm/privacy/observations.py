@@ -22,7 +22,7 @@ import numpy.typing as npt
 from fdrsvm.core.arrays import Array
 from fdrsvm.core.norms import dual_norm
 from fdrsvm.errors import CorruptDataError
-from fdrsvm.federated.messages import Broadcast, ClientProfile, Update, Values
+from fdrsvm.federated.messages import Broadcast, ClientProfile, Update, strip_prefix
 
 Exchanges = Sequence[tuple[Broadcast, Update]]
 _WITH_PENALTY = ("fedsgd", "fedavg", "fedprox")  # their risks have epsilon ||w||^2 in place of it
@@ -103,7 +103,11 @@ def observe(
     for name in sorted(names):
         prefix = name.removesuffix("slopes")
         parts = [
-            _Part(asked.algorithm, _part(asked.values, prefix), _part(got.values, prefix))
+            _Part(
+                asked.algorithm,
+                strip_prefix(prefix, asked.values),
+                strip_prefix(prefix, got.values),
+            )
             for asked, got in exchanges
             if name in got.values
         ]
@@ -120,15 +124,6 @@ def observe(
             )
         )
     return found
-
-
-def _part(values: Values, prefix: str) -> dict[str, Array]:
-    """One model's arrays, without its number in front."""
-    return {
-        name.removeprefix(prefix): array
-        for name, array in values.items()
-        if name.startswith(prefix)
-    }
 
 
 def _all_cuts(parts: Sequence[_Part], width: int) -> Iterator[_Cuts]:
