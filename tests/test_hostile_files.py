@@ -17,6 +17,7 @@ from fdrsvm.deploy.memory_file import MemoryFile
 from fdrsvm.deploy.run_folder import RunRecord
 from fdrsvm.federated.audit import read_audit
 from fdrsvm.federated.checkpoint import CheckpointFolder, read_checkpoint
+from fdrsvm.federated.client_memory import Memory
 from fdrsvm.federated.in_process import InProcess
 from fdrsvm.federated.joining import (
     Introduction,
@@ -24,7 +25,6 @@ from fdrsvm.federated.joining import (
     decode_introduction,
     encode_introduction,
 )
-from fdrsvm.federated.memory import Memory
 from fdrsvm.federated.messages import ClientProfile, decode_update, encode_profile
 from fdrsvm.federated.methods import ADMM, OneVsRest, OneVsRestProblem
 from fdrsvm.federated.stored_state import state_from_arrays, state_to_arrays

@@ -37,8 +37,8 @@ import numpy.typing as npt
 from fdrsvm.errors import ConvergenceWarning, FDRSVMError
 from fdrsvm.federated.certificate import Standing
 from fdrsvm.federated.checkpoint import CheckpointFolder
+from fdrsvm.federated.client_memory import memory_to_arrays
 from fdrsvm.federated.in_process import InProcess
-from fdrsvm.federated.memory import memory_to_arrays
 from fdrsvm.federated.methods import ADMM, Bundle, OneVsRest, OneVsRestProblem, Subgradient
 from fdrsvm.federated.problem import ClientProblem, make_client
 from fdrsvm.federated.rounds import Result, run_rounds

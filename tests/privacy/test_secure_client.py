@@ -7,8 +7,8 @@ import pytest
 
 from fdrsvm.errors import CorruptDataError, InvalidInputError
 from fdrsvm.federated.client import answer
+from fdrsvm.federated.client_memory import NO_MEMORY, memory_from_arrays, memory_to_arrays
 from fdrsvm.federated.joining import TellableError
-from fdrsvm.federated.memory import NO_MEMORY, memory_from_arrays, memory_to_arrays
 from fdrsvm.federated.messages import Broadcast
 from fdrsvm.federated.methods import ADMM, Subgradient, describe, from_description
 from fdrsvm.federated.secure.primitives import (

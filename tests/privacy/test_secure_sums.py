@@ -7,9 +7,9 @@ from scipy import stats
 from fdrsvm import ClientError, InvalidInputError, QuorumError, UnsupportedError
 from fdrsvm.federated.audit import run_audited
 from fdrsvm.federated.checkpoint import CheckpointFolder
+from fdrsvm.federated.client_memory import NO_MEMORY
 from fdrsvm.federated.in_process import InProcess
 from fdrsvm.federated.limits import Limits
-from fdrsvm.federated.memory import NO_MEMORY
 from fdrsvm.federated.messages import Broadcast, Update, encode
 from fdrsvm.federated.methods import (
     ADMM,

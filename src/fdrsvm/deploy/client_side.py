@@ -22,6 +22,7 @@ from fdrsvm.deploy.plant import Plant
 from fdrsvm.deploy.plant_data import PlantRows, read_plant, words_without_path
 from fdrsvm.errors import CorruptDataError, InvalidInputError
 from fdrsvm.federated.client import answer
+from fdrsvm.federated.client_memory import Memory
 from fdrsvm.federated.joining import (
     Introduction,
     Request,
@@ -31,7 +32,6 @@ from fdrsvm.federated.joining import (
     encode_introduction,
 )
 from fdrsvm.federated.limits import Limits
-from fdrsvm.federated.memory import Memory
 from fdrsvm.federated.messages import Broadcast, decode_broadcast, encode
 from fdrsvm.federated.methods import OneVsRestProblem, from_description
 from fdrsvm.federated.problem import make_client

@@ -10,15 +10,14 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 from fdrsvm.core.arrays import check_count
 from fdrsvm.core.codec import Packed, pack, unpack
 from fdrsvm.core.files import PathLike, read_capped, write_atomically
 from fdrsvm.errors import CorruptDataError
+from fdrsvm.federated.client_memory import Memory, memory_from_arrays, memory_to_arrays
 from fdrsvm.federated.in_process import InProcess
-from fdrsvm.federated.memory import Memory, memory_from_arrays, memory_to_arrays
-from fdrsvm.federated.messages import add_prefix
+from fdrsvm.federated.messages import add_prefix, split_prefixes
 from fdrsvm.federated.methods import from_description
 from fdrsvm.federated.rounds import Snapshot
 from fdrsvm.federated.stored_state import (
@@ -115,13 +114,13 @@ def read_checkpoint(path: PathLike) -> tuple[Snapshot, dict[str, Memory]]:
 
 def _snapshot_bytes(snapshot: Snapshot, memories: dict[str, Memory]) -> bytes:
     stored: Stored = {
-        **add_prefix("state/", state_to_arrays(snapshot.state)),
-        **add_prefix("history/", history_to_arrays(snapshot.history)),
+        **add_prefix("state", state_to_arrays(snapshot.state)),
+        **add_prefix("history", history_to_arrays(snapshot.history)),
     }
     headers = {}
     for k, (client_id, memory) in enumerate(sorted(memories.items())):
         headers[client_id], arrays = memory_to_arrays(memory)
-        stored.update(add_prefix(f"client {k}/", arrays))
+        stored.update(add_prefix(f"client {k}", arrays))
     header = {
         "run_id": snapshot.run_id,
         "algorithm": snapshot.algorithm,
@@ -149,7 +148,7 @@ def _read_snapshot(data: bytes) -> tuple[Snapshot, dict[str, Memory]]:
 def _build_snapshot(packed: Packed) -> tuple[Snapshot, dict[str, Memory]]:
     header, stored = packed
     algorithm = from_description(header["algorithm"])
-    folders = _by_folder(stored)
+    folders = split_prefixes(stored)
     history = history_from_arrays(folders["history"], header)
     memories = {
         client_id: memory_from_arrays(entry, folders.get(f"client {k}", {}))
@@ -164,12 +163,3 @@ def _build_snapshot(packed: Packed) -> tuple[Snapshot, dict[str, Memory]]:
         history=history,
     )
     return snapshot, memories
-
-
-def _by_folder(stored: dict[str, Any]) -> dict[str, Stored]:
-    """In one pass: a thousand clients have tens of thousands of arrays."""
-    folders: dict[str, Stored] = {}
-    for path, array in stored.items():
-        folder, _, name = path.partition("/")
-        folders.setdefault(folder, {})[name] = array
-    return folders

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from fdrsvm.federated.client_memory import Memory
 from fdrsvm.federated.joining import TellableError
-from fdrsvm.federated.memory import Memory
 from fdrsvm.federated.messages import Broadcast, Update, Values
 from fdrsvm.federated.methods import from_description
 from fdrsvm.federated.problem import ClientProblem

@@ -10,7 +10,7 @@ from contextlib import suppress
 
 from fdrsvm.core.arrays import check_count
 from fdrsvm.federated.client import answer
-from fdrsvm.federated.memory import NO_MEMORY, Memory
+from fdrsvm.federated.client_memory import NO_MEMORY, Memory
 from fdrsvm.federated.messages import Broadcast, ClientProfile, Update
 from fdrsvm.federated.problem import ClientProblem
 from fdrsvm.federated.rounds import Failure

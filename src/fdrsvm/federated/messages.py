@@ -73,17 +73,22 @@ class ClientProfile:
 
 
 def add_prefix(prefix: str, entries: Mapping[str, Entry]) -> dict[str, Entry]:
-    """The entries with a prefix before their names: so several sets of arrays share one message."""
-    return {prefix + name: entry for name, entry in entries.items()}
+    """The entries as "prefix/name", so that several sets of arrays share one message or file."""
+    return {f"{prefix}/{name}": entry for name, entry in entries.items()}
 
 
-def strip_prefix(prefix: str, entries: Mapping[str, Entry]) -> dict[str, Entry]:
-    """What ``add_prefix`` put under a prefix, out of everything that travels with it."""
-    return {
-        name.removeprefix(prefix): entry
-        for name, entry in entries.items()
-        if name.startswith(prefix)
-    }
+def split_prefixes(entries: Mapping[str, Entry]) -> dict[str, dict[str, Entry]]:
+    """The sets that ``add_prefix`` joined, by prefix; under "" what has none.
+
+    In one pass: a checkpoint of a thousand clients has tens of thousands of arrays.
+    """
+    groups: dict[str, dict[str, Entry]] = {}
+    for path, entry in entries.items():
+        prefix, slash, name = path.partition("/")
+        if not slash:
+            prefix, name = "", path
+        groups.setdefault(prefix, {})[name] = entry
+    return groups
 
 
 def encode(message: Broadcast | Update) -> bytes:

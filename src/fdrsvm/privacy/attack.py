@@ -12,17 +12,17 @@ Risks         pieces of a risk are cuts that nobody blurred, pieces.py: they are
               with the others.
 Known rows    an attacker that has some of the rows takes their part out first, of cuts and of
               risks, and looks for the others.
-The grid      with a resolution constants are off by up to so much; a change by a whole row's mass
-              is still told, and with an intercept its own slope tells the mass exactly.
+The grid      with a resolution constants are off by up to that much; a change by a whole row's
+              mass is still told, and with an intercept its own slope tells the mass exactly.
 
-Nothing here knows the data: see audit.py for how claims are graded.
+Nothing here knows the data: see leak_audit.py for how claims are graded.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -67,14 +67,6 @@ class KnownRows(NamedTuple):
     masses: Array
 
 
-class _Candidates(NamedTuple):
-    """Signed rows z, the mass by which each was seen, and how many pairs of cuts gave it."""
-
-    signed: Array
-    masses: Array
-    supports: npt.NDArray[np.intp]
-
-
 def recover_rows(
     observed: Observations,
     limits: Limits | None = None,
@@ -114,22 +106,20 @@ def _from_risks(
 ) -> Iterator[Array]:
     """Rows from pieces of the risk by themselves, and from the surest of them with the cuts."""
     mass = float(observed.masses.min())
-    found = pieces_of(risks, observed.resolution, _LARGEST_ERROR * mass)
-    if found.errors.size:
-        yield _recovered(_as_cuts(observed, found), limits, known)
-    sure = found.select(found.errors <= _SLACK * mass)
-    if sure.errors.size == 0:
+    pieces = pieces_of(risks, observed.resolution, _LARGEST_ERROR * mass)
+    if pieces.errors.size:
+        yield _recovered(_as_cuts(observed, pieces), limits, known)
+    pieces = pieces.select(pieces.errors <= _SLACK * mass)
+    if pieces.errors.size == 0:
         return
-    pieces = _as_cuts(observed, sure)
-    yield _recovered(pieces, limits, known)
-    if observed.resolution == 0.0:
-        both = replace(
-            pieces,
-            states=np.concatenate([observed.states, pieces.states]),
-            points=np.concatenate([observed.points, pieces.points]),
-            are_whole=np.concatenate([observed.are_whole, pieces.are_whole]),
-        )
-        yield _recovered(both, limits, known)
+    sure = _as_cuts(observed, pieces)
+    yield _recovered(sure, limits, known)
+    if observed.resolution == 0.0:  # else constants of cuts are off by more than those of pieces
+        both: dict[str, Any] = {
+            name: np.concatenate([getattr(observed, name), getattr(sure, name)])
+            for name in ("states", "points", "are_whole")
+        }
+        yield _recovered(replace(sure, **both), limits, known)
 
 
 def _as_cuts(observed: Observations, pieces: Pieces) -> Observations:
@@ -151,7 +141,10 @@ def _without(observed: Observations, known: KnownRows) -> Observations:
     for signed, mass in zip(*known, strict=True):
         residual, are_sure = _peeled(observed, residual, signed, mass)
         usable &= are_sure
-    risks = None if observed.risks is None else _without_losses(observed.risks, known)
+    risks = observed.risks
+    if risks is not None:
+        losses = np.maximum(1.0 - risks.points @ known.signed.T, 0.0)
+        risks = risks._replace(values=risks.values - losses @ known.masses)
     return replace(
         observed,
         states=residual[usable],
@@ -161,45 +154,42 @@ def _without(observed: Observations, known: KnownRows) -> Observations:
     )
 
 
-def _without_losses(risks: Risks, rows: KnownRows) -> Risks:
-    losses = np.maximum(1.0 - risks.points @ rows.signed.T, 0.0)
-    return risks._replace(values=risks.values - losses @ rows.masses)
-
-
 def _peeled(
     observed: Observations, residual: Array, signed: Array, mass: float
 ) -> tuple[Array, _Mask]:
     """What is left of cuts without one row, and where its share is certain."""
-    shares, are_sure = _shares(observed, signed)
+    slack = 1.0 - observed.points @ signed
+    are_sure = (observed.are_whole | (np.abs(slack) > _UNSURE)) & ~np.isnan(slack)
+    shares = np.where(slack > 0.0, 1.0, 0.0)
     return residual - np.outer(shares * mass, np.append(signed, 1.0)), are_sure
 
 
 def _recovered(observed: Observations, limits: Limits | None, known: Array) -> Array:
-    """Signed rows that the cuts give away, but for those that are known."""
+    """Signed rows that the cuts give away, except for those that are known."""
     residual = observed.states
     usable = np.ones(len(residual), dtype=bool)
     claims = known
     for least in _SUPPORTS:
         while True:
-            found = _candidates(observed, residual, usable, limits, least)
-            new = _unknown(found, claims)
-            if not new.supports.size:
+            candidates = _candidates(observed, residual, usable, limits, least)
+            new = [(signed, mass) for signed, mass in candidates if _is_new(signed, claims)]
+            if not new:
                 break
-            for signed, mass in zip(new.signed, new.masses, strict=True):
+            for signed, mass in new:
                 residual, are_sure = _peeled(observed, residual, signed, mass)
                 usable &= are_sure
-            claims = np.concatenate([claims, new.signed])
-    if observed.error > 0.0:  # pieces of a risk: no shares, and no order in time
-        return claims[len(known) :]
-    new = _unknown(_spanned(observed, limits), claims)
-    return np.concatenate([claims, new.signed])[len(known) :]
+            claims = np.vstack([claims, *(signed for signed, _ in new)])
+    if observed.error == 0.0:  # pieces of a risk have no shares, and no order in time
+        spanned = _spanned(observed, limits)
+        claims = np.vstack([claims, *(z for z in spanned if _is_new(z, claims))])
+    return claims[len(known) :]
 
 
-def _spanned(observed: Observations, limits: Limits | None) -> _Candidates:
+def _spanned(observed: Observations, limits: Limits | None) -> Array:
     """Directions that spans of differences have in common, if several pairs of spans agree."""
     states = observed.states
     if observed.resolution > 0.0 and observed.fit_intercept:
-        states = states[:, :-1]  # the intercept's slope, +-1 a row, is exact and scales as well
+        states = states[:, :-1]  # the intercept's slope, +-1 per row, is exact and scales as well
         signed = common_directions(states)
         signed = np.column_stack([signed, np.ones(len(signed))])  # with either label
     else:
@@ -207,42 +197,36 @@ def _spanned(observed: Observations, limits: Limits | None) -> _Candidates:
     signed = signed[_is_plausible(signed, observed, limits)]
     keys = signed @ _mixer(signed.shape[1])
     order = np.argsort(keys, kind="stable")
-    groups = _groups(keys[order], _SAME_DIRECTION)
-    first = np.flatnonzero(np.diff(groups, prepend=-1))
-    supports = np.diff(first, append=groups.size)
+    first, supports = _clusters(keys[order], _SAME_DIRECTION)
     chosen = supports >= _SUPPORTS[0]
-    middle = order[(first + supports // 2)[chosen]]
-    return _Candidates(signed[middle], np.empty(middle.size), supports[chosen])
-
-
-def _shares(observed: Observations, signed: Array) -> tuple[Array, _Mask]:
-    """The share of a known row in every cut, and where that is certain."""
-    slack = 1.0 - observed.points @ signed
-    are_sure = observed.are_whole | (np.abs(slack) > _UNSURE)
-    return np.where(slack > 0.0, 1.0, 0.0), are_sure & ~np.isnan(slack)
+    median = (first + supports // 2)[chosen]
+    return np.asarray(signed[order[median]])
 
 
 def _candidates(
     observed: Observations, residual: Array, usable: _Mask, limits: Limits | None, least: int
-) -> _Candidates:
-    """Vectors that ``least`` pairs of cuts give, the best supported first."""
+) -> list[tuple[Array, float]]:
+    """Vectors that ``least`` pairs of cuts give and their masses, the best supported first."""
     at = np.flatnonzero(usable)
     keys = residual[at] @ _mixer(residual.shape[1])
-    at = at[_first_of_each(keys, max(_SAME_STATE, observed.error))]
-    parts = list(_differences(observed, residual, at, limits, least))
-    signed = np.concatenate([part[0] for part in parts]) if parts else residual[:0, :-1]
-    masses = np.concatenate([part[1] for part in parts]) if parts else residual[:0, 0]
+    order = np.argsort(keys, kind="stable")
+    first, _ = _clusters(keys[order], max(_SAME_STATE, observed.error))
+    at = at[np.sort(order[first])]  # cuts that differ, in order of time
+    pairs = [
+        (residual[:0, :-1], residual[:0, 0]),
+        *_differences(observed, residual, at, limits, least),
+    ]
+    signed, masses = (np.concatenate(column) for column in zip(*pairs, strict=True))
     keys = signed @ _mixer(signed.shape[1])
     order = np.lexsort((-masses, keys))  # of equal ones the largest share first
     signed, masses, keys = signed[order], masses[order], keys[order]
-    groups = _groups(keys, max(_SAME_ROW, observed.error / float(observed.masses.min())))
-    first = np.flatnonzero(np.diff(groups, prepend=-1))
-    supports = np.diff(first, append=groups.size)
+    tolerance = max(_SAME_ROW, observed.error / float(observed.masses.min()))
+    first, supports = _clusters(keys, tolerance)
     heaviest = np.maximum.reduceat(masses, first) if first.size else masses
     chosen = np.flatnonzero(supports >= least)
     chosen = chosen[np.argsort(-supports[chosen], kind="stable")]
     whole = observed.masses[_nearest(heaviest[chosen], observed.masses)]
-    return _Candidates(signed[first[chosen]], whole, supports[chosen])
+    return list(zip(signed[first[chosen]], whole.tolist(), strict=True))
 
 
 def _differences(
@@ -318,18 +302,13 @@ def _agrees(
     return np.asarray(~are_known | ((active <= _SAME_ROW) & (idle >= -_SAME_ROW)))
 
 
-def _unknown(found: _Candidates, claims: Array) -> _Candidates:
-    """Those that are not claimed yet, with either sign."""
-    new = [k for k, signed in enumerate(found.signed) if _is_new(signed, claims)]
-    return _Candidates(found.signed[new], found.masses[new], found.supports[new])
-
-
 def _is_new(signed: Array, claims: Array) -> bool:
-    return not _is_among(signed, claims) and not _is_among(-signed, claims)
-
-
-def _is_among(signed: Array, claims: Array) -> bool:
-    return bool((np.abs(claims - signed).max(axis=1, initial=0.0) <= _SAME_DIRECTION).any())
+    """Whether a row is not claimed yet, with either sign."""
+    apart = np.minimum(
+        np.abs(claims - signed).max(axis=1, initial=0.0),
+        np.abs(claims + signed).max(axis=1, initial=0.0),
+    )
+    return not (apart <= _SAME_DIRECTION).any()
 
 
 def _labelled(claims: Array, observed: Observations, limits: Limits | None) -> Claims:
@@ -349,14 +328,9 @@ def _mixer(size: int) -> Array:
     return np.random.default_rng(20251115).normal(size=size)
 
 
-def _groups(sorted_keys: Array, tolerance: float) -> npt.NDArray[np.intp]:
-    """A number for each key; keys closer than the tolerance to the one before have its number."""
-    starts = np.diff(sorted_keys, prepend=sorted_keys[:1]) > tolerance
-    return np.cumsum(starts)
-
-
-def _first_of_each(keys: Array, tolerance: float) -> npt.NDArray[np.intp]:
-    """Places of keys that differ, in order."""
-    order = np.argsort(keys, kind="stable")
-    groups = _groups(keys[order], tolerance)
-    return np.sort(order[np.flatnonzero(np.diff(groups, prepend=-1))])
+def _clusters(
+    sorted_keys: Array, tolerance: float
+) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]]:
+    """Where runs of keys begin that are within the tolerance of the one before, and their sizes."""
+    first = np.flatnonzero(np.diff(sorted_keys, prepend=-np.inf) > tolerance)
+    return first, np.diff(first, append=sorted_keys.size)

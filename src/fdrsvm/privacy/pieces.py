@@ -54,7 +54,9 @@ def pieces_of(risks: Risks, resolution: float, worst: float) -> Pieces:
                 np.arange(at, n_points),
                 np.arange(at, -1, -1),
             )
-            piece = _first_piece(risks, linear, noise, orders, at)
+            # From the first order of the models, nearest first, in which a piece shows.
+            pieces = (_piece_at(risks, linear, noise, order, at) for order in orders)
+            piece = next((one for one in pieces if one is not None), None)
             if piece is not None and piece[1] <= worst:
                 found.append((piece[0], risks.points[at], piece[1]))
     return Pieces(
@@ -62,21 +64,6 @@ def pieces_of(risks: Risks, resolution: float, worst: float) -> Pieces:
         np.array([point for _, point, _ in found]).reshape(-1, width),
         np.array([error for _, _, error in found]),
     )
-
-
-def _first_piece(
-    risks: Risks,
-    linear: Array,
-    noise: Array,
-    orders: tuple[npt.NDArray[np.intp], ...],
-    at: int,
-) -> tuple[Array, float] | None:
-    """From the first order of the models, nearest first, in which one shows."""
-    for order in orders:
-        piece = _piece_at(risks, linear, noise, order, at)
-        if piece is not None:
-            return piece
-    return None
 
 
 def _piece_at(

@@ -22,7 +22,7 @@ from fdrsvm.core.arrays import Array, check_non_negative
 from fdrsvm.errors import InvalidInputError
 from fdrsvm.federated.certificate import Standing
 from fdrsvm.federated.federation import Federation, Replies
-from fdrsvm.federated.messages import ClientProfile, Shape, Values, strip_prefix
+from fdrsvm.federated.messages import ClientProfile, Shape, Values
 from fdrsvm.federated.methods.evaluation import Evaluation
 from fdrsvm.federated.methods.method import describe
 from fdrsvm.federated.methods.subgradient import one_cut
@@ -281,7 +281,12 @@ def _joined(parts: Iterable[tuple[int, Mapping[str, _Entry]]]) -> dict[str, _Ent
 
 def _part(values: Mapping[str, _Entry], model: int) -> dict[str, _Entry]:
     """The entries of one model, under the inner method's names."""
-    return strip_prefix(f"{model}/", values)
+    prefix = f"{model}/"
+    return {
+        name.removeprefix(prefix): entry
+        for name, entry in values.items()
+        if name.startswith(prefix)
+    }
 
 
 def _numbers(values: Mapping[str, Any]) -> Sequence[int]:

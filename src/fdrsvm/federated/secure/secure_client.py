@@ -29,8 +29,8 @@ import numpy as np
 import numpy.typing as npt
 
 from fdrsvm.errors import CorruptDataError
-from fdrsvm.federated.memory import Memory
-from fdrsvm.federated.messages import Broadcast, Update, Values, encode, strip_prefix
+from fdrsvm.federated.client_memory import Memory
+from fdrsvm.federated.messages import Broadcast, Update, Values, encode, split_prefixes
 from fdrsvm.federated.problem import ClientProblem
 from fdrsvm.federated.secure import primitives as crypto
 from fdrsvm.federated.secure.primitives import HASH_BYTES, KEY_BYTES, LETTER_BYTES, TAG_BYTES
@@ -121,7 +121,8 @@ def _upload(
         )
     _check_weights([member.weight for member in step.members])
     promises = session.promises.with_weights(step.members, position)
-    plain = replace(broadcast, algorithm=step.method, values=strip_prefix(ASKED, broadcast.values))
+    asked = split_prefixes(broadcast.values).get(ASKED, {})
+    plain = replace(broadcast, algorithm=step.method, values=asked)
     inner, update = answer(problem, inner, plain, has_answered=session.is_lost)
     waiting = Waiting(
         context=context_of(broadcast),
@@ -205,7 +206,7 @@ def _mask_values(
     for name in names:
         shape = np.shape(values[name])
         end = start + math.prod(shape)
-        hidden[MASKED + name] = words[start:end].reshape(*shape, 2)
+        hidden[f"{MASKED}/{name}"] = words[start:end].reshape(*shape, 2)
         start = end
     return hidden
 

@@ -19,16 +19,16 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from fdrsvm.federated.client_memory import NO_MEMORY, Memory, memory_from_arrays, memory_to_arrays
 from fdrsvm.federated.joining import TellableError
-from fdrsvm.federated.memory import NO_MEMORY, Memory, memory_from_arrays, memory_to_arrays
-from fdrsvm.federated.messages import add_prefix, strip_prefix
+from fdrsvm.federated.messages import add_prefix, split_prefixes
 from fdrsvm.federated.secure.primitives import HASH_BYTES, KEY_BYTES, from_words, stack, to_words
 from fdrsvm.federated.secure.secure_step import Arrays, Member
 
 # A server that crashed asks for the last few rounds again; older ones are not given out any more.
 _KEPT_ROUNDS = 8
 _SAME = 1e-9  # weights are rounded when they are divided by their sum
-_REPLY, _INNER, _INNER_ROUNDS = "reply/", "inner/", "inner rounds"
+_REPLY, _INNER, _INNER_ROUNDS = "reply", "inner", "inner rounds"
 
 
 def refusal(rule: str, breach: str) -> TellableError:
@@ -153,6 +153,7 @@ def load_session(stored: Arrays, run_id: str) -> tuple[Session, Memory]:
     """What ``store_session`` put there; a first session and no memory if there is nothing."""
     if "session" not in stored:
         return Session(), NO_MEMORY
+    sets = split_prefixes(stored)
     weights = zip(_rows(stored["run names"]), stored["run weights"].tolist(), strict=True)
     given = zip(stored["given rounds"].tolist(), _rows(stored["given to"]), strict=True)
     waiting = None
@@ -177,12 +178,12 @@ def load_session(stored: Arrays, run_id: str) -> tuple[Session, Memory]:
         promises=Promises(dict(weights), tuple(given)),
         is_lost=bool(stored["is lost"]),
         last_asked=from_words(stored["last asked"], HASH_BYTES),
-        last_reply=strip_prefix(_REPLY, stored),
+        last_reply=sets.get(_REPLY, {}),
     )
     if _INNER_ROUNDS not in stored:
         return session, NO_MEMORY
     header = {"run_id": run_id, "past": stored[_INNER_ROUNDS].tolist()}
-    return session, memory_from_arrays(header, strip_prefix(_INNER, stored))
+    return session, memory_from_arrays(header, sets.get(_INNER, {}))
 
 
 def _rows(rows: npt.NDArray[Any]) -> tuple[bytes, ...]:

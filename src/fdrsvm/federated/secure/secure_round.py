@@ -33,7 +33,7 @@ import numpy as np
 
 from fdrsvm.core.arrays import Array
 from fdrsvm.federated.federation import Federation
-from fdrsvm.federated.messages import Broadcast, Update, add_prefix
+from fdrsvm.federated.messages import Broadcast, Update, add_prefix, split_prefixes
 from fdrsvm.federated.methods import describe
 from fdrsvm.federated.rounds import Failure, OnFault, Transport
 from fdrsvm.federated.secure import primitives as crypto
@@ -459,12 +459,15 @@ def _unmasked_sums(
 ) -> dict[str, Array]:
     """The sums over the survivors, without the masks that are left in them."""
     first = uploads.answers[uploads.survivors[0]]
-    names = sorted(name for name in first.values if name.startswith(MASKED))
+    shapes = {
+        name: array.shape[:-1]
+        for name, array in sorted(split_prefixes(first.values).get(MASKED, {}).items())
+    }
 
     def column(update: Update) -> crypto.Fixed:
         """An upload as the client masked it: one column of numbers, the count last."""
-        parts = [update.values[name].reshape(-1, 2) for name in (*names, PRESENT)]
-        return np.concatenate(parts).view(np.uint64)
+        arrays = [*(update.values[f"{MASKED}/{name}"] for name in shapes), update.values[PRESENT]]
+        return np.concatenate([array.reshape(-1, 2) for array in arrays]).view(np.uint64)
 
     total = reduce(crypto.add, (column(update) for update in uploads.answers.values()))
     length = len(total)
@@ -483,9 +486,8 @@ def _unmasked_sums(
             is_missing=False,
         )
     values, start = {}, 0
-    for name in names:
-        shape = first.values[name].shape[:-1]
+    for name, shape in shapes.items():
         end = start + math.prod(shape)
-        values[name.removeprefix(MASKED)] = sums[start:end].reshape(shape)
+        values[name] = sums[start:end].reshape(shape)
         start = end
     return values

@@ -29,7 +29,7 @@ from fdrsvm.federated.messages import Broadcast
 
 Arrays = Mapping[str, npt.NDArray[Any]]
 # Names in messages: what the inner method is asked, what it answers, and a 1 to count clients by.
-ASKED, MASKED, PRESENT = "asked/", "masked/", "n_present"
+ASKED, MASKED, PRESENT = "asked", "masked", "n_present"
 
 FEWEST = 3
 # [weights in a sum]: of one client, of two together, of the smallest beside the largest, and how
