@@ -138,7 +138,7 @@ def read_checkpoint(path: PathLike) -> tuple[Snapshot, dict[str, Memory]]:
             state=state_from_arrays(
                 from_description(header["algorithm"]).state_type, sets["state"]
             ),
-            history=_history_from_arrays(sets["history"], header),
+            history=history_from_arrays(sets["history"], header),
         )
         # Catches what was built without complaint: other types, spare fields, rounds left out.
         is_ours = _snapshot_bytes(snapshot, memories) == data
@@ -227,7 +227,7 @@ def history_to_arrays(history: Sequence[RoundRecord]) -> Stored:
     return stored
 
 
-def _history_from_arrays(
+def history_from_arrays(
     stored: Mapping[str, Any], texts: Mapping[str, Sequence[Sequence[str]]]
 ) -> tuple[RoundRecord, ...]:
     """The records, from their columns and what the header has of them."""

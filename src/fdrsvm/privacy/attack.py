@@ -89,7 +89,7 @@ def recover_rows(
     """
     start = np.empty((0, observed.points.shape[1]))
     if known is not None:
-        observed, start = _without(observed, known), known.signed
+        observed, start = _without_known(observed, known), known.signed
     claims = np.vstack([start, _recovered(observed, limits, start)])
     from_cuts = len(claims)
     if with_risks and observed.risks is not None:
@@ -135,7 +135,7 @@ def _as_cuts(observed: Observations, pieces: Pieces) -> Observations:
     )
 
 
-def _without(observed: Observations, known: KnownRows) -> Observations:
+def _without_known(observed: Observations, known: KnownRows) -> Observations:
     """Cuts and risks without the part of rows that are known; cuts where it is not are left out."""
     residual, usable = observed.states, np.ones(len(observed.states), dtype=bool)
     for signed, mass in zip(*known, strict=True):
@@ -238,36 +238,31 @@ def _differences(
 ) -> Iterator[tuple[Array, Array]]:
     """Differences of pairs of cuts that may be one row, divided by their mass."""
     largest, smallest = observed.masses.max(), _SMALLEST_SHARE * observed.masses.min()
+    # The mass by which two cuts differ is told by their constants, up to the grid: what a whole row
+    # may weigh within that is taken for one. The slope of an intercept, which has no grid, tells it
+    # too.
+    has_exact_slope = observed.resolution > 0.0 and observed.fit_intercept
+    grid = 0.0 if has_exact_slope else observed.resolution
+    slack = _SLACK * observed.masses.min() + grid + 2.0 * observed.error
     for k, i in enumerate(at[:-1]):
         others = at[k + 1 :]
         difference = residual[i] - residual[others]
-        mass, are_whole = _masses_of(difference, observed)
+        mass = np.abs(difference[:, -2 if has_exact_slope else -1])
+        whole = observed.masses[_nearest(mass, observed.masses)]
+        are_whole = np.abs(mass - whole) <= slack
+        if grid > 0.0 or observed.error > 0.0:
+            mass = np.where(are_whole, whole, mass)
         possible = (mass > smallest) & (mass <= largest * (1.0 + _SLACK))
         if least == 1:
             possible &= are_whole
         if not possible.any():
             continue
         difference, mass, others = difference[possible], mass[possible], others[possible]
+        is_more = difference[:, -1] > 0.0
         signed = difference[:, :-1] / np.copysign(mass, difference[:, -1])[:, None]
         keep = _is_plausible(signed, observed, limits)
-        keep &= ~are_whole[possible] | _agrees(signed, difference[:, -1] > 0.0, observed, i, others)
+        keep &= ~are_whole[possible] | _agrees(signed, is_more, observed, i, others)
         yield signed[keep], mass[keep]
-
-
-def _masses_of(difference: Array, observed: Observations) -> tuple[Array, _Mask]:
-    """By how much mass two cuts differ, and whether it is that of a whole row.
-
-    Constants tell it up to the grid: what a whole row may weigh within that is taken for one. With
-    an intercept its slope, which has no grid, tells it too.
-    """
-    mass, grid = np.abs(difference[:, -1]), observed.resolution
-    if grid > 0.0 and observed.fit_intercept:
-        mass, grid = np.abs(difference[:, -2]), 0.0
-    whole = observed.masses[_nearest(mass, observed.masses)]
-    slack = _SLACK * observed.masses.min() + grid + 2.0 * observed.error
-    are_whole = np.abs(mass - whole) <= slack
-    is_moved = (grid > 0.0) or (observed.error > 0.0)
-    return np.where(are_whole & is_moved, whole, mass), are_whole
 
 
 def _nearest(values: Array, masses: Array) -> npt.NDArray[np.intp]:

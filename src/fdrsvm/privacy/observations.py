@@ -105,10 +105,16 @@ def observe(
     """What the server has of one client, one entry per model (several with one-vs-rest)."""
     turns_of: dict[str, list[_Turn]] = {}  # by the model's number, "" if there is one model
     for question, update in exchanges:
-        asked, settings = split_prefixes(question.values), _settings_of(question.algorithm)
+        asked = split_prefixes(question.values)
+        try:
+            settings = json.loads(question.algorithm)
+            settings = settings.get("inner", settings)
+        except (ValueError, AttributeError, RecursionError):  # not a method: it has no settings
+            settings = None
         for model, answered in split_prefixes(update.values).items():
             if "slopes" in answered:
-                turn = _Turn(settings, asked.get(model, {}), answered)
+                known = settings if isinstance(settings, dict) else {}
+                turn = _Turn(known, asked.get(model, {}), answered)
                 _check(turn, profile.n_features + int(profile.fit_intercept))
                 turns_of.setdefault(model, []).append(turn)
     observed = []
@@ -128,16 +134,6 @@ def observe(
             )
         )
     return observed
-
-
-def _settings_of(algorithm: str) -> Mapping[str, Any]:
-    """The method's settings, or those of the one within it; none if it is not a method."""
-    try:
-        settings = json.loads(algorithm)
-        inner = settings.get("inner", settings)
-    except (ValueError, AttributeError, RecursionError):
-        return {}
-    return inner if isinstance(inner, dict) else {}
 
 
 def _check(turn: _Turn, width: int) -> None:

@@ -22,7 +22,7 @@ _MAX_SPANS = 300
 
 def common_directions(states: Array) -> Array:
     """Vectors z for every pair of spans with one direction (z, 1) in common, repeats included."""
-    spans = _spans(np.diff(states, axis=0))
+    spans = spans_of(np.diff(states, axis=0))
     found = [span[0] for span in spans if len(span) == 1]
     for left, right in combinations(spans, 2):
         rotation, cosines, _ = np.linalg.svd(left @ right.T)
@@ -33,7 +33,7 @@ def common_directions(states: Array) -> Array:
     return np.asarray(directions[:, :-1] / directions[:, -1:])
 
 
-def _spans(differences: Array) -> list[Array]:
+def spans_of(differences: Array) -> list[Array]:
     """Orthonormal rows of the span of a few successive differences, from every start.
 
     As many differences are taken as it needs for one more to add nothing; a start where they would
@@ -42,8 +42,13 @@ def _spans(differences: Array) -> list[Array]:
     spans: list[Array] = []
     for start in range(len(differences) - 1):
         span = _span_from(differences[start : start + differences.shape[1]])
-        if span is not None and not (spans and _is_equal(spans[-1], span)):
-            spans.append(span)
+        if span is None:
+            continue
+        if spans and len(spans[-1]) == len(span):
+            cosines = np.linalg.svd(spans[-1] @ span.T, compute_uv=False)
+            if cosines[-1] > 1.0 - _COMMON:  # the same span
+                continue
+        spans.append(span)
     return spans[:: 1 + len(spans) // _MAX_SPANS]  # all pairs of these are looked at
 
 
@@ -61,9 +66,3 @@ def _span_from(differences: Array) -> Array | None:
             return basis
         basis = np.vstack([basis, rest / size])
     return None
-
-
-def _is_equal(left: Array, right: Array) -> bool:
-    return len(left) == len(right) and bool(
-        np.linalg.svd(left @ right.T, compute_uv=False)[-1] > 1.0 - _COMMON
-    )

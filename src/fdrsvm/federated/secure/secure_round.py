@@ -24,7 +24,7 @@ import hashlib
 import math
 import uuid
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache, reduce
 from typing import Any, Literal
@@ -134,7 +134,13 @@ class SumRound:
 
     def sum(self) -> tuple[dict[str, Array], set[str]]:
         """The weighted sums over the survivors, and who they are, or a SumFailedError."""
-        self._learn_keys()
+        # Keys that are not known: of all clients at first, of latecomers in each round.
+        unknown = [name for name in self.members.client_ids if name not in self.keys.publics]
+        if unknown:
+            number, method = self.keys.number + 1, self.broadcast.algorithm
+            step = SecureStep("upload", self.keys.session, number, method)
+            for name, update in self._exchange(step, {name: {} for name in unknown}).items():
+                self._take_key(name, update)
         # Every try that fails leaves somebody out of the next, or gives somebody a new key, once.
         n_tries = 2 * self.members.n_clients
         for _ in range(n_tries):
@@ -155,16 +161,6 @@ class SumRound:
         raise SumFailedError(reason, is_missing=True)
 
     # --- keys and uploads ---
-
-    def _learn_keys(self) -> None:
-        """Asks for the keys that are not known: of all at first, of latecomers in each round."""
-        unknown = [name for name in self.members.client_ids if name not in self.keys.publics]
-        if unknown:
-            number, method = self.keys.number + 1, self.broadcast.algorithm
-            step = SecureStep("upload", self.keys.session, number, method)
-            answers = self._exchange(step, {name: {} for name in unknown})
-            for name, update in answers.items():
-                self._take_key(name, update)
 
     def _take_key(self, name: str, update: Update) -> None:
         """Keeps a client's key, if the others can work with it."""
@@ -278,21 +274,19 @@ class SumRound:
         }
         agreed = self._tell_survivors("agree", uploads, letters, form, _BROKEN_FORM)
         for k in [k for k, update in agreed.items() if "broken" in update.values]:
-            self._blame_for_letter(uploads, k, agreed.pop(k))
+            complaint = agreed.pop(k).values
+            sender = int(complaint["broken"][0])
+            proof = crypto.from_words(complaint["proof"], crypto.PROOF_BYTES)
+            # The sender is to blame if the proof holds for the letter as it came.
+            if (
+                sender in uploads.answers
+                and crypto.seal_of(proof) == uploads.seal(sender, k)
+                and not crypto.is_whole(proof, uploads.letter(sender, k))
+            ):
+                self._blame_sender(uploads, sender, k)
+            else:
+                self._blame(uploads.name(k), "it complains of a letter without proof")
         return agreed
-
-    def _blame_for_letter(self, uploads: _Uploads, receiver: int, complaint: Update) -> None:
-        """The sender, if the proof holds for the letter as it came; else whoever complains."""
-        sender = int(complaint.values["broken"][0])
-        proof = crypto.from_words(complaint.values["proof"], crypto.PROOF_BYTES)
-        if (
-            sender in uploads.answers
-            and crypto.seal_of(proof) == uploads.seal(sender, receiver)
-            and not crypto.is_whole(proof, uploads.letter(sender, receiver))
-        ):
-            self._blame_sender(uploads, sender, receiver)
-        else:
-            self._blame(uploads.name(receiver), "it complains of a letter without proof")
 
     def _blame_sender(self, uploads: _Uploads, sender: int, receiver: int) -> None:
         reason = f"its letter to {uploads.name(receiver)!r} is broken"
@@ -344,44 +338,39 @@ class SumRound:
 
     def _seed(self, uploads: _Uploads, revealed: Mapping[int, Update], sender: int) -> bytes:
         """What masks a survivor's upload, checked against its hash."""
+        name, at = uploads.name(sender), uploads.survivors.index(sender)
         least = threshold(len(uploads.step.members))
         expected = crypto.from_words(uploads.answers[sender].values["seed"], HASH_BYTES)
         shares: dict[int, bytes] = {}
-        for k, share in self._shares(uploads, revealed, sender):
-            shares[k + 1] = share
-            for numbers in _windows(sorted(shares), least, newest=k + 1):
-                seed = crypto.combine(shares, _weights_at_zero(numbers))
-                if hashlib.sha256(seed).digest() == expected:
-                    if len(shares) > least:
-                        self._blame(uploads.name(sender), "shares of its seed do not fit")
-                    return seed
-        if len(shares) < least:
-            raise SumFailedError(
-                f"{len(shares)} right shares of what {uploads.name(sender)!r} masked with, {least} "
-                f"are needed{self._because()}",
-                is_missing=True,
-            )
-        raise SumFailedError(
-            f"client {uploads.name(sender)!r}: the shares of its seed do not give it; the others "
-            "have revealed theirs, so this round cannot be done over",
-            is_missing=False,
-        )
-
-    def _shares(
-        self, uploads: _Uploads, revealed: Mapping[int, Update], sender: int
-    ) -> Iterator[tuple[int, bytes]]:
-        """The shares of one seed, from letters whose keys are as both ends said beforehand."""
-        at = uploads.survivors.index(sender)
         for receiver, update in revealed.items():
+            # Only letters whose keys are as both ends said beforehand, and which are whole.
             key = crypto.from_words(update.values["keys"][at], KEY_BYTES)
             letter, proof = uploads.letter(sender, receiver), crypto.proof_of(key)
             if crypto.seal_of(proof) != uploads.seal(sender, receiver):
                 reason = "a key that it reveals is not as it said before"
                 self._blame(uploads.name(receiver), reason)
-            elif not crypto.is_whole(proof, letter):
+                continue
+            if not crypto.is_whole(proof, letter):
                 self._blame_sender(uploads, sender, receiver)
-            else:
-                yield receiver, crypto.read_letter(key, letter)
+                continue
+            shares[receiver + 1] = crypto.read_letter(key, letter)
+            for numbers in _windows(sorted(shares), least, newest=receiver + 1):
+                seed = crypto.combine(shares, _weights_at_zero(numbers))
+                if hashlib.sha256(seed).digest() == expected:
+                    if len(shares) > least:
+                        self._blame(name, "shares of its seed do not fit")
+                    return seed
+        if len(shares) < least:
+            raise SumFailedError(
+                f"{len(shares)} right shares of what {name!r} masked with, {least} are needed"
+                f"{self._because()}",
+                is_missing=True,
+            )
+        raise SumFailedError(
+            f"client {name!r}: the shares of its seed do not give it; the others have revealed "
+            "theirs, so this round cannot be done over",
+            is_missing=False,
+        )
 
     # --- clients that do not answer, or are at fault ---
 

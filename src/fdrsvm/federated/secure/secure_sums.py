@@ -255,23 +255,22 @@ class SecureSum:
             if is_gone and name not in self.left_out:
                 self.left_out[name] = number
                 self._tell({"event": "left out", "round": number, "client": name})
-        if len(self.left_out) > n_before:
-            self._check_rest()
-
-    def _check_rest(self) -> None:
-        """A run ends in words where the others alone could not hide each other."""
-        everybody = self._everybody
+        if len(self.left_out) == n_before:
+            return
+        # A run ends in words where the others alone could not hide each other.
         weights = [
             alpha
-            for name, alpha in zip(everybody.client_ids, everybody.alphas.tolist(), strict=True)
+            for name, alpha in zip(
+                self._everybody.client_ids, self._everybody.alphas.tolist(), strict=True
+            )
             if name not in self.left_out
         ]
         broken = f"{len(weights)} clients are left, at least {FEWEST} are needed"
         if len(weights) >= FEWEST:
             broken = broken_weight_rule(weights)
         if broken:
-            names = ", ".join(f"{name!r}" for name in sorted(self.left_out))
-            raise SumFailedError(f"without {names}: {broken}", is_missing=True)
+            gone = ", ".join(f"{name!r}" for name in sorted(self.left_out))
+            raise SumFailedError(f"without {gone}: {broken}", is_missing=True)
 
 
 def on_sums(method: Any, members: Federation, *, all_present: bool) -> Any:
