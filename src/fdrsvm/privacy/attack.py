@@ -28,11 +28,10 @@ import numpy as np
 import numpy.typing as npt
 
 from fdrsvm.core.arrays import Array
-from fdrsvm.privacy.observations import Observations, Risks
+from fdrsvm.privacy.observations import FeatureRange, Observations, Risks
 from fdrsvm.privacy.pieces import Pieces, pieces_of
 from fdrsvm.privacy.subspaces import common_directions
 
-Limits = tuple[Array | float, Array | float]
 _Mask = npt.NDArray[np.bool_]
 
 _SUPPORTS = (3, 2, 1)  # the surest first: a wrong row taken out spoils the rest
@@ -69,7 +68,7 @@ class KnownRows(NamedTuple):
 
 def recover_rows(
     observed: Observations,
-    limits: Limits | None = None,
+    limits: FeatureRange | None = None,
     *,
     with_risks: bool = False,
     known: KnownRows | None = None,
@@ -87,39 +86,38 @@ def recover_rows(
     known : KnownRows, optional
         Rows that the attacker has; it looks for the others.
     """
+    observed = replace(observed, limits=limits)
     start = np.empty((0, observed.points.shape[1]))
     if known is not None:
         observed, start = _without_known(observed, known), known.signed
-    claims = np.vstack([start, _recovered(observed, limits, start)])
+    claims = np.vstack([start, _recovered(observed, start)])
     from_cuts = len(claims)
     if with_risks and observed.risks is not None:
-        for new in _from_risks(observed, observed.risks, limits, start):
+        for new in _from_risks(observed, observed.risks, start):
             claims = np.vstack([claims, *(z for z in new if _is_new(z, claims))])
     return Recovered(
-        _labelled(claims[len(start) : from_cuts], observed, limits),
-        _labelled(claims[len(start) :], observed, limits),
+        _labelled(claims[len(start) : from_cuts], observed),
+        _labelled(claims[len(start) :], observed),
     )
 
 
-def _from_risks(
-    observed: Observations, risks: Risks, limits: Limits | None, known: Array
-) -> Iterator[Array]:
+def _from_risks(observed: Observations, risks: Risks, known: Array) -> Iterator[Array]:
     """Rows from pieces of the risk by themselves, and from the surest of them with the cuts."""
     mass = float(observed.masses.min())
     pieces = pieces_of(risks, observed.resolution, _LARGEST_ERROR * mass)
     if pieces.errors.size:
-        yield _recovered(_as_cuts(observed, pieces), limits, known)
+        yield _recovered(_as_cuts(observed, pieces), known)
     pieces = pieces.select(pieces.errors <= _SLACK * mass)
     if pieces.errors.size == 0:
         return
     sure = _as_cuts(observed, pieces)
-    yield _recovered(sure, limits, known)
+    yield _recovered(sure, known)
     if observed.resolution == 0.0:  # else constants of cuts are off by more than those of pieces
         both: dict[str, Any] = {
             name: np.concatenate([getattr(observed, name), getattr(sure, name)])
             for name in ("states", "points", "are_whole")
         }
-        yield _recovered(replace(sure, **both), limits, known)
+        yield _recovered(replace(sure, **both), known)
 
 
 def _as_cuts(observed: Observations, pieces: Pieces) -> Observations:
@@ -159,19 +157,20 @@ def _peeled(
 ) -> tuple[Array, _Mask]:
     """What is left of cuts without one row, and where its share is certain."""
     slack = 1.0 - observed.points @ signed
+    # A row on the margin has any share in a solver's cut; where the point is not known, so has all.
     are_sure = (observed.are_whole | (np.abs(slack) > _UNSURE)) & ~np.isnan(slack)
     shares = np.where(slack > 0.0, 1.0, 0.0)
     return residual - np.outer(shares * mass, np.append(signed, 1.0)), are_sure
 
 
-def _recovered(observed: Observations, limits: Limits | None, known: Array) -> Array:
+def _recovered(observed: Observations, known: Array) -> Array:
     """Signed rows that the cuts give away, except for those that are known."""
     residual = observed.states
     usable = np.ones(len(residual), dtype=bool)
     claims = known
     for least in _SUPPORTS:
-        while True:
-            candidates = _candidates(observed, residual, usable, limits, least)
+        while True:  # every row that is taken out may lay others bare
+            candidates = _candidates(observed, residual, usable, least)
             new = [(signed, mass) for signed, mass in candidates if _is_new(signed, claims)]
             if not new:
                 break
@@ -180,12 +179,12 @@ def _recovered(observed: Observations, limits: Limits | None, known: Array) -> A
                 usable &= are_sure
             claims = np.vstack([claims, *(signed for signed, _ in new)])
     if observed.error == 0.0:  # pieces of a risk have no shares, and no order in time
-        spanned = _spanned(observed, limits)
+        spanned = _spanned(observed)
         claims = np.vstack([claims, *(z for z in spanned if _is_new(z, claims))])
     return claims[len(known) :]
 
 
-def _spanned(observed: Observations, limits: Limits | None) -> Array:
+def _spanned(observed: Observations) -> Array:
     """Directions that spans of differences have in common, if several pairs of spans agree."""
     states = observed.states
     if observed.resolution > 0.0 and observed.fit_intercept:
@@ -194,7 +193,7 @@ def _spanned(observed: Observations, limits: Limits | None) -> Array:
         signed = np.column_stack([signed, np.ones(len(signed))])  # with either label
     else:
         signed = common_directions(states)
-    signed = signed[_is_plausible(signed, observed, limits)]
+    signed = signed[_is_plausible(signed, observed)]
     keys = signed @ _mixer(signed.shape[1])
     order = np.argsort(keys, kind="stable")
     first, supports = _clusters(keys[order], _SAME_DIRECTION)
@@ -204,9 +203,10 @@ def _spanned(observed: Observations, limits: Limits | None) -> Array:
 
 
 def _candidates(
-    observed: Observations, residual: Array, usable: _Mask, limits: Limits | None, least: int
+    observed: Observations, residual: Array, usable: _Mask, least: int
 ) -> list[tuple[Array, float]]:
     """Vectors that ``least`` pairs of cuts give and their masses, the best supported first."""
+    # All pairs are looked at, so equal cuts are left out first; one number stands for a vector.
     at = np.flatnonzero(usable)
     keys = residual[at] @ _mixer(residual.shape[1])
     order = np.argsort(keys, kind="stable")
@@ -214,7 +214,7 @@ def _candidates(
     at = at[np.sort(order[first])]  # cuts that differ, in order of time
     pairs = [
         (residual[:0, :-1], residual[:0, 0]),
-        *_differences(observed, residual, at, limits, least),
+        *_differences(observed, residual, at, least),
     ]
     signed, masses = (np.concatenate(column) for column in zip(*pairs, strict=True))
     keys = signed @ _mixer(signed.shape[1])
@@ -222,6 +222,7 @@ def _candidates(
     signed, masses, keys = signed[order], masses[order], keys[order]
     tolerance = max(_SAME_ROW, observed.error / float(observed.masses.min()))
     first, supports = _clusters(keys, tolerance)
+    # A row may have been seen by fractions: the largest tells best which mass it has as a whole.
     heaviest = np.maximum.reduceat(masses, first) if first.size else masses
     chosen = np.flatnonzero(supports >= least)
     chosen = chosen[np.argsort(-supports[chosen], kind="stable")]
@@ -233,7 +234,6 @@ def _differences(
     observed: Observations,
     residual: Array,
     at: npt.NDArray[np.intp],
-    limits: Limits | None,
     least: int,
 ) -> Iterator[tuple[Array, Array]]:
     """Differences of pairs of cuts that may be one row, divided by their mass."""
@@ -260,7 +260,7 @@ def _differences(
         difference, mass, others = difference[possible], mass[possible], others[possible]
         is_more = difference[:, -1] > 0.0
         signed = difference[:, :-1] / np.copysign(mass, difference[:, -1])[:, None]
-        keep = _is_plausible(signed, observed, limits)
+        keep = _is_plausible(signed, observed)
         keep &= ~are_whole[possible] | _agrees(signed, is_more, observed, i, others)
         yield signed[keep], mass[keep]
 
@@ -269,21 +269,23 @@ def _nearest(values: Array, masses: Array) -> npt.NDArray[np.intp]:
     return np.asarray(np.abs(values[:, None] - masses).argmin(axis=1))
 
 
-def _is_plausible(signed: Array, observed: Observations, limits: Limits | None) -> _Mask:
+def _is_plausible(signed: Array, observed: Observations) -> _Mask:
     """Within the limits, as x or as -x, and with a label for an intercept."""
     keep = np.abs(signed).max(axis=1) < _LARGEST_ENTRY
     if observed.fit_intercept:
         keep &= np.abs(np.abs(signed[:, -1]) - 1.0) <= _SLACK
-    if limits is not None:
-        features = signed[:, : observed.n_features]
-        keep &= _is_within(features, limits) | _is_within(-features, limits)
-    return np.asarray(keep)
+    fits, fits_negative = _within_limits(signed, observed)
+    return np.asarray(keep & (fits | fits_negative))
 
 
-def _is_within(rows: Array, limits: Limits) -> _Mask:
-    low, high = limits
-    inside = (rows >= low - _SLACK) & (rows <= high + _SLACK)
-    return np.asarray(inside.all(axis=1))
+def _within_limits(signed: Array, observed: Observations) -> tuple[_Mask, _Mask]:
+    """Which rows keep to the limits as x, and which as -x; all do where there are none."""
+    low, high = (-np.inf, np.inf) if observed.limits is None else observed.limits
+    rows = signed[:, : observed.n_features]
+    fits, fits_negative = (
+        ((x >= low - _SLACK) & (x <= high + _SLACK)).all(axis=1) for x in (rows, -rows)
+    )
+    return np.asarray(fits), np.asarray(fits_negative)
 
 
 def _agrees(
@@ -306,14 +308,13 @@ def _is_new(signed: Array, claims: Array) -> bool:
     return not (apart <= _SAME_DIRECTION).any()
 
 
-def _labelled(claims: Array, observed: Observations, limits: Limits | None) -> Claims:
+def _labelled(claims: Array, observed: Observations) -> Claims:
     """Rows from y x, with the label that the intercept or the limits tell."""
     rows = claims[:, : observed.n_features]
-    labels = np.zeros(len(claims))
     if observed.fit_intercept:
         labels = np.sign(claims[:, -1])
-    elif limits is not None:
-        fits, fits_negative = _is_within(rows, limits), _is_within(-rows, limits)
+    else:
+        fits, fits_negative = _within_limits(claims, observed)
         labels = np.where(fits == fits_negative, 0.0, np.where(fits, 1.0, -1.0))
     return Claims(rows * np.where(labels < 0.0, -1.0, 1.0)[:, None], labels)
 

@@ -12,8 +12,8 @@ from fdrsvm.core.arrays import Array, check_matrix
 from fdrsvm.errors import InvalidInputError
 from fdrsvm.federated.federation import check_client_weights
 from fdrsvm.federated.messages import Broadcast, ClientProfile, Update
-from fdrsvm.privacy.attack import Claims, KnownRows, Limits, recover_rows
-from fdrsvm.privacy.observations import Observations, observe
+from fdrsvm.privacy.attack import Claims, KnownRows, recover_rows
+from fdrsvm.privacy.observations import FeatureRange, Observations, observe
 from fdrsvm.privacy.recording import Recording
 
 KnownParts: TypeAlias = Mapping[str, tuple[Array, Array]]  # client id -> (X, y)
@@ -117,7 +117,7 @@ def audit_leak(
     recording: Recording,
     clients_rows: Mapping[str, Array] | None = None,
     *,
-    limits: Limits | None = None,
+    limits: FeatureRange | None = None,
     row_masses: Mapping[str, Array] | None = None,
     with_risks: bool = True,
     known_rows: KnownParts | None = None,
@@ -165,7 +165,7 @@ def audit_sums(
     clients_rows: Mapping[str, Array] | None = None,
     *,
     client_weights: object = "equal",
-    limits: Limits | None = None,
+    limits: FeatureRange | None = None,
     with_risks: bool = True,
     known_rows: KnownParts | None = None,
     resolution: float = 0.0,
@@ -239,7 +239,7 @@ def _true_rows(
 def _attack(
     observed: Sequence[Observations],
     profile: ClientProfile,
-    limits: Limits | None,
+    limits: FeatureRange | None,
     with_risks: bool,
     known: KnownRows | None,
     true: Array | None,

@@ -17,8 +17,8 @@ from fdrsvm.federated.in_process import InProcess
 from fdrsvm.federated.methods.method import Algorithm
 from fdrsvm.federated.problem import make_client
 from fdrsvm.federated.rounds import Result, run_rounds
-from fdrsvm.privacy.attack import Limits
 from fdrsvm.privacy.leak_audit import LeakAudit, audit_leak, audit_sums
+from fdrsvm.privacy.observations import FeatureRange
 from fdrsvm.privacy.recording import Recorded, read_recording
 
 _HALF_SEED = 20251116
@@ -39,7 +39,7 @@ def run_and_audit(
     algorithm: Algorithm[Any],
     *,
     rounds: int = 300,
-    limits: Limits | None = None,
+    limits: FeatureRange | None = None,
     client_weights: Any = "equal",
     **client_settings: Any,
 ) -> Audits:
@@ -97,7 +97,7 @@ def audit_folder(
     folder: PathLike,
     clients_rows: Mapping[str, Array] | None = None,
     *,
-    limits: Limits | None = None,
+    limits: FeatureRange | None = None,
     resolution: float = 0.0,
 ) -> LeakAudit:
     """Attack a recording that :class:`fdrsvm.privacy.Recorded` wrote.

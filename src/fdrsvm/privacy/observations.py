@@ -14,7 +14,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -25,6 +25,7 @@ from fdrsvm.errors import CorruptDataError
 from fdrsvm.federated.messages import Broadcast, ClientProfile, Update, split_prefixes
 
 Exchanges = Sequence[tuple[Broadcast, Update]]
+FeatureRange: TypeAlias = "tuple[Array | float, Array | float]"  # low, high
 _WITH_PENALTY = ("fedsgd", "fedavg", "fedprox")  # their risks have epsilon ||w||^2 in place of it
 
 
@@ -60,6 +61,8 @@ class Observations:
         The grid of risks and constants; 0 if they are exact.
     error : float
         How far any entry of ``states`` may be off, besides the grid.
+    limits : (low, high), optional
+        Agreed limits of the features: they tell rows from sums of rows, and labels.
     """
 
     states: Array
@@ -70,6 +73,7 @@ class Observations:
     risks: Risks | None = None
     resolution: float = 0.0
     error: float = 0.0
+    limits: FeatureRange | None = None
 
     @property
     def n_features(self) -> int:
@@ -98,6 +102,40 @@ class _Turn(NamedTuple):
         """Where the client evaluated: its own start in a bundle's first round, or as asked."""
         return self.answered["own"][None] if "own" in self.answered else self.asked["points"]
 
+    def check(self, width: int) -> None:
+        """A recording may come from anywhere: shapes and numbers are looked at before use."""
+        answered, asked = self.answered, self.asked
+        n_cuts = answered["slopes"].shape[:1]
+        forms: dict[str, tuple[int, ...]] = {"slopes": (*n_cuts, width), "constants": n_cuts}
+        questions: dict[str, tuple[int, ...]] = {"points": (len(asked.get("points", ())), width)}
+        if "squares" in answered:
+            forms["vector"], questions["rho"] = (width,), ()
+        if "own" in answered:
+            forms["own"] = (width,)
+        for name in ("risks", "norm_weights"):
+            if name in answered:
+                forms[name] = answered[name].shape[:1]
+        for values, shapes in ((answered, forms), (asked, questions)):
+            for name, shape in shapes.items():
+                array = values.get(name)
+                if array is None or array.shape != shape or not np.isfinite(array).all():
+                    raise CorruptDataError(f"recording: {name} is missing or not {shape} numbers")
+
+    def local_solution(self, before: _Turn | None) -> Array:
+        """w_g of ADMM from what it sent: its dual is that of the round before, [admm]."""
+        w, rho = self.asked["points"][0], float(self.asked["rho"])
+        dual = np.ones_like(w)
+        if before is not None:
+            dual = (before.answered["vector"] - w) * (float(before.asked["rho"]) / rho)
+        try:
+            relaxation = float(self.settings["relaxation"])
+        except (KeyError, TypeError, ValueError):
+            raise CorruptDataError(
+                f"recording: no method of ADMM's kind: {str(self.settings)[:80]!r}"
+            ) from None
+        relaxed = self.answered["vector"] - dual
+        return np.asarray((relaxed - (1.0 - relaxation) * w) / relaxation)
+
 
 def observe(
     exchanges: Exchanges, profile: ClientProfile, masses: Array, *, resolution: float = 0.0
@@ -115,7 +153,7 @@ def observe(
             if "slopes" in answered:
                 known = settings if isinstance(settings, dict) else {}
                 turn = _Turn(known, asked.get(model, {}), answered)
-                _check(turn, profile.n_features + int(profile.fit_intercept))
+                turn.check(profile.n_features + int(profile.fit_intercept))
                 turns_of.setdefault(model, []).append(turn)
     observed = []
     for _, turns in sorted(turns_of.items()):
@@ -136,26 +174,6 @@ def observe(
     return observed
 
 
-def _check(turn: _Turn, width: int) -> None:
-    """A recording may come from anywhere: shapes and numbers are looked at before use."""
-    answered, asked = turn.answered, turn.asked
-    n_cuts = answered["slopes"].shape[:1]
-    forms: dict[str, tuple[int, ...]] = {"slopes": (*n_cuts, width), "constants": n_cuts}
-    questions: dict[str, tuple[int, ...]] = {"points": (len(asked.get("points", ())), width)}
-    if "squares" in answered:
-        forms["vector"], questions["rho"] = (width,), ()
-    if "own" in answered:
-        forms["own"] = (width,)
-    for name in ("risks", "norm_weights"):
-        if name in answered:
-            forms[name] = answered[name].shape[:1]
-    for values, shapes in ((answered, forms), (asked, questions)):
-        for name, shape in shapes.items():
-            array = values.get(name)
-            if array is None or array.shape != shape or not np.isfinite(array).all():
-                raise CorruptDataError(f"recording: {name} is missing or not {shape} numbers")
-
-
 def _all_cuts(turns: Sequence[_Turn]) -> Iterator[tuple[Array, Array, npt.NDArray[np.bool_]]]:
     """States, points and whether they are whole, of each answer."""
     before: _Turn | None = None
@@ -164,29 +182,13 @@ def _all_cuts(turns: Sequence[_Turn]) -> Iterator[tuple[Array, Array, npt.NDArra
         points = np.full(slopes.shape, np.nan)
         are_whole = np.zeros(len(constants), dtype=bool)
         if "squares" in turn.answered:  # ADMM: one cut, at the local solution
-            points[0] = _local_solution(turn, before)
+            points[0] = turn.local_solution(before)
             before = turn
         elif not turn.is_admm:  # of a sum of ADMM's cuts nobody knows the local solutions
             n_points = len(turn.points)
             points[:n_points] = turn.points[: len(points)]
             are_whole[:n_points] = True
         yield np.column_stack([-slopes, constants]), points, are_whole
-
-
-def _local_solution(turn: _Turn, before: _Turn | None) -> Array:
-    """w_g of ADMM from what it sent: its dual is that of the round before, [admm]."""
-    w, rho = turn.asked["points"][0], float(turn.asked["rho"])
-    dual = np.ones_like(w)
-    if before is not None:
-        dual = (before.answered["vector"] - w) * (float(before.asked["rho"]) / rho)
-    try:
-        relaxation = float(turn.settings["relaxation"])
-    except (KeyError, TypeError, ValueError):
-        raise CorruptDataError(
-            f"recording: no method of ADMM's kind: {str(turn.settings)[:80]!r}"
-        ) from None
-    relaxed = turn.answered["vector"] - dual
-    return np.asarray((relaxed - (1.0 - relaxation) * w) / relaxation)
 
 
 def _all_risks(turns: Sequence[_Turn], profile: ClientProfile) -> Risks | None:

@@ -100,7 +100,7 @@ def _fitted(
     points: Array, linear: Array, noise: Array, used: npt.NDArray[np.intp], at: int
 ) -> tuple[Array, float] | None:
     """Least squares about the model itself, where rounding hurts least."""
-    steps = points[used] - points[at]
+    steps = points[used] - points[at]  # an intercept at the model itself: no constant to fit
     left, spread, right = np.linalg.svd(steps, full_matrices=False)
     if spread.size < points.shape[1] or not spread[-1] > _SPREAD * max(float(spread[0]), 1e-300):
         return None

@@ -23,14 +23,15 @@ _MAX_SPANS = 300
 def common_directions(states: Array) -> Array:
     """Vectors z for every pair of spans with one direction (z, 1) in common, repeats included."""
     spans = spans_of(np.diff(states, axis=0))
-    found = [span[0] for span in spans if len(span) == 1]
+    directions = [span[0] for span in spans if len(span) == 1]
     for left, right in combinations(spans, 2):
         rotation, cosines, _ = np.linalg.svd(left @ right.T)
+        # A cosine of 1 is a direction in both; two of them could be any mixture of two rows.
         if np.count_nonzero(cosines > 1.0 - _COMMON) == 1:
-            found.append(rotation[:, 0] @ left)
-    directions = np.array(found).reshape(-1, states.shape[1])
-    directions = directions[np.abs(directions[:, -1]) > _SMALLEST_LAST]
-    return np.asarray(directions[:, :-1] / directions[:, -1:])
+            directions.append(rotation[:, 0] @ left)
+    common = np.array(directions).reshape(-1, states.shape[1])
+    common = common[np.abs(common[:, -1]) > _SMALLEST_LAST]  # the last entry of a row is 1
+    return np.asarray(common[:, :-1] / common[:, -1:])
 
 
 def spans_of(differences: Array) -> list[Array]:

@@ -28,6 +28,7 @@ from __future__ import annotations
 
 import hashlib
 import hmac
+import math
 import secrets
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple, TypeAlias
@@ -123,6 +124,15 @@ def negate(fixed: Fixed) -> Fixed:
     low = ~fixed[..., 0] + np.uint64(1)
     carry = (low == 0).astype(np.uint64)
     return np.stack([low, ~fixed[..., 1] + carry], axis=-1)
+
+
+def split_column(
+    column: npt.NDArray[Any], shapes: Mapping[str, tuple[int, ...]]
+) -> dict[str, npt.NDArray[Any]]:
+    """The arrays that a column holds one after the other; what follows them is left out."""
+    ends = np.cumsum([math.prod(shape) for shape in shapes.values()], dtype=np.intp)
+    arrays = zip(shapes.items(), np.split(column, ends), strict=False)
+    return {name: array.reshape(*shape, *column.shape[1:]) for (name, shape), array in arrays}
 
 
 # --- keys and masks ---

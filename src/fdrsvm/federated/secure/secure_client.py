@@ -19,7 +19,6 @@ Memory: see :mod:`fdrsvm.federated.secure.secure_memory`.
 from __future__ import annotations
 
 import hashlib
-import math
 import secrets
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -30,7 +29,7 @@ import numpy.typing as npt
 
 from fdrsvm.errors import CorruptDataError
 from fdrsvm.federated.client_memory import Memory
-from fdrsvm.federated.messages import Broadcast, Update, Values, encode, split_prefixes
+from fdrsvm.federated.messages import Broadcast, Update, Values, add_prefix, encode, split_prefixes
 from fdrsvm.federated.problem import ClientProblem
 from fdrsvm.federated.secure import primitives as crypto
 from fdrsvm.federated.secure.primitives import HASH_BYTES, KEY_BYTES, LETTER_BYTES, TAG_BYTES
@@ -201,14 +200,8 @@ def _mask_values(
     for k, pair in keys.items():
         total = crypto.add(total, crypto.signed_mask(pair.mask, position, k, len(total)))
     words = total.astype(np.uint64).view(np.int64)
-    hidden: dict[str, npt.NDArray[Any]] = {PRESENT: words[-1:]}
-    start = 0
-    for name in names:
-        shape = np.shape(values[name])
-        end = start + math.prod(shape)
-        hidden[f"{MASKED}/{name}"] = words[start:end].reshape(*shape, 2)
-        start = end
-    return hidden
+    hidden = crypto.split_column(words, {name: np.shape(values[name]) for name in names})
+    return {PRESENT: words[-1:], **add_prefix(MASKED, hidden)}
 
 
 # --- agree and unmask ---

@@ -21,7 +21,6 @@ with fresh masks and other survivors; after that it cannot, and need not be: who
 from __future__ import annotations
 
 import hashlib
-import math
 import uuid
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
@@ -37,7 +36,7 @@ from fdrsvm.federated.messages import Broadcast, Update, add_prefix, split_prefi
 from fdrsvm.federated.methods import describe
 from fdrsvm.federated.rounds import Failure, OnFault, Transport
 from fdrsvm.federated.secure import primitives as crypto
-from fdrsvm.federated.secure.primitives import HASH_BYTES, KEY_BYTES, LETTER_BYTES, TAG_BYTES, Words
+from fdrsvm.federated.secure.primitives import HASH_BYTES, KEY_BYTES, LETTER_BYTES, TAG_BYTES
 from fdrsvm.federated.secure.secure_step import (
     ASKED,
     MASKED,
@@ -98,16 +97,46 @@ class _Uploads:
     def name(self, position: int) -> str:
         return self.step.members[position].client_id
 
-    def rows(self, senders: Sequence[int], name: str, receiver: int) -> Words:
-        """What each of the senders has for one receiver."""
-        return np.array([self.answers[k].values[name][receiver] for k in senders], dtype=np.int64)
-
     def letter(self, sender: int, receiver: int) -> bytes:
         return crypto.from_words(self.answers[sender].values["letters"][receiver], LETTER_BYTES)
 
     def seal(self, sender: int, receiver: int) -> bytes:
         """Of the letter's key, as its sender knows it; the receiver says the same."""
         return crypto.from_words(self.answers[sender].values["seals out"][receiver], TAG_BYTES)
+
+    def sums(self, agreed: Mapping[int, Update], seeds: Sequence[bytes]) -> dict[str, Array]:
+        """The sums over the survivors, without the masks that are left in them."""
+        first = self.answers[self.survivors[0]]
+        shapes = {
+            name: array.shape[:-1]
+            for name, array in sorted(split_prefixes(first.values).get(MASKED, {}).items())
+        }
+
+        def column(update: Update) -> crypto.Fixed:
+            """An upload as the client masked it: one column of numbers, the count last."""
+            arrays = [
+                *(update.values[f"{MASKED}/{name}"] for name in shapes),
+                update.values[PRESENT],
+            ]
+            return np.concatenate([array.reshape(-1, 2) for array in arrays]).view(np.uint64)
+
+        total = reduce(crypto.add, (column(update) for update in self.answers.values()))
+        length = len(total)
+        # Masks of two survivors cancel each other; their seeds' and those with the others are left.
+        for seed in seeds:
+            total = crypto.add(total, crypto.negate(crypto.mask(seed, length)))
+        for k in self.survivors if self.gone else ():
+            for row, other in zip(agreed[k].values["masks"], self.gone, strict=True):
+                key = crypto.from_words(row, KEY_BYTES)
+                total = crypto.add(total, crypto.negate(crypto.signed_mask(key, k, other, length)))
+        sums = crypto.from_fixed(total)
+        if sums[-1] != len(self.survivors):
+            raise SumFailedError(
+                "the masks do not cancel: a client masked with something else than the keys and "
+                "the seed that it spoke of; nobody can say which one without its answer",
+                is_missing=False,
+            )
+        return crypto.split_column(sums, shapes)
 
 
 @dataclass
@@ -144,19 +173,19 @@ class SumRound:
         # Every try that fails leaves somebody out of the next, or gives somebody a new key, once.
         n_tries = 2 * self.members.n_clients
         for _ in range(n_tries):
-            uploads = self._collect_uploads()
+            uploads = self.upload()
             if uploads is None:
                 continue
             agreed: Mapping[int, Update] = {}
             if self.on_fault == "drop" or uploads.gone:
-                agreed = self._collect_assurances(uploads)
+                agreed = self.agree(uploads)
                 if len(agreed) < len(uploads.survivors):
                     continue
             # From here on nothing can be done over: clients reveal an upload once.
-            revealed = self._collect_keys(uploads, agreed)
+            revealed = self.unmask(uploads, agreed)
             seeds = [self._seed(uploads, revealed, k) for k in uploads.survivors]
             names = {uploads.name(k) for k in uploads.survivors}
-            return _unmasked_sums(uploads, agreed, seeds), names
+            return uploads.sums(agreed, seeds), names
         reason = f"clients came and went: no sum in {n_tries} tries{self._because()}"
         raise SumFailedError(reason, is_missing=True)
 
@@ -175,7 +204,7 @@ class SumRound:
             return
         publics[name] = key
 
-    def _collect_uploads(self) -> _Uploads | None:
+    def upload(self) -> _Uploads | None:
         """Masked answers; None if the sum has to be done over with other keys or members."""
         publics = self.keys.publics
         members = tuple(
@@ -221,6 +250,7 @@ class SumRound:
             form = {name: np.shape(array) for name, array in update.values.items()}
             if required.items() <= form.items() and _has_form(update, form):
                 forms[k] = frozenset(form.items())
+        # Nobody knows an answer's shapes beforehand; what most say is taken for right.
         common = Counter(forms.values()).most_common(1)
         kept = {}
         for k, update in sorted(answers.items()):
@@ -261,13 +291,13 @@ class SumRound:
 
     # --- what survivors say and reveal ---
 
-    def _collect_assurances(self, uploads: _Uploads) -> dict[int, Update]:
+    def agree(self, uploads: _Uploads) -> dict[int, Update]:
         """Masks in common with those who are gone, and survivors' assurances, by position."""
         survivors = uploads.survivors
-        letters = {
-            k: {"letters": uploads.rows([j for j in survivors if j != k], "letters", k)}
-            for k in survivors
-        }
+        letters: dict[int, Arrays] = {}
+        for k in survivors:
+            rows = [uploads.answers[j].values["letters"][k] for j in survivors if j != k]
+            letters[k] = {"letters": np.array(rows, dtype=np.int64)}
         form = {
             "words": (len(survivors) - 1, crypto.n_words(TAG_BYTES)),
             "masks": (len(uploads.gone), crypto.n_words(KEY_BYTES)),
@@ -292,7 +322,7 @@ class SumRound:
         reason = f"its letter to {uploads.name(receiver)!r} is broken"
         self._blame(uploads.name(sender), reason)
 
-    def _collect_keys(self, uploads: _Uploads, agreed: Mapping[int, Update]) -> dict[int, Update]:
+    def unmask(self, uploads: _Uploads, agreed: Mapping[int, Update]) -> dict[int, Update]:
         """The keys that survivors reveal, by position; enough of them, or a SumFailedError."""
         survivors = uploads.survivors
         words: dict[int, Arrays] = {k: {} for k in survivors}
@@ -441,42 +471,3 @@ def _windows(numbers: Sequence[int], length: int, newest: int) -> list[tuple[int
         return []
     windows = {tuple(sorted(ring[at : at + length])) for at in range(n)}
     return sorted(window for window in windows if newest in window)
-
-
-def _unmasked_sums(
-    uploads: _Uploads, agreed: Mapping[int, Update], seeds: Sequence[bytes]
-) -> dict[str, Array]:
-    """The sums over the survivors, without the masks that are left in them."""
-    first = uploads.answers[uploads.survivors[0]]
-    shapes = {
-        name: array.shape[:-1]
-        for name, array in sorted(split_prefixes(first.values).get(MASKED, {}).items())
-    }
-
-    def column(update: Update) -> crypto.Fixed:
-        """An upload as the client masked it: one column of numbers, the count last."""
-        arrays = [*(update.values[f"{MASKED}/{name}"] for name in shapes), update.values[PRESENT]]
-        return np.concatenate([array.reshape(-1, 2) for array in arrays]).view(np.uint64)
-
-    total = reduce(crypto.add, (column(update) for update in uploads.answers.values()))
-    length = len(total)
-    # Masks of two survivors cancel each other; their seeds' and those with the others are left.
-    for seed in seeds:
-        total = crypto.add(total, crypto.negate(crypto.mask(seed, length)))
-    for k in uploads.survivors if uploads.gone else ():
-        for row, other in zip(agreed[k].values["masks"], uploads.gone, strict=True):
-            key = crypto.from_words(row, KEY_BYTES)
-            total = crypto.add(total, crypto.negate(crypto.signed_mask(key, k, other, length)))
-    sums = crypto.from_fixed(total)
-    if sums[-1] != len(uploads.survivors):
-        raise SumFailedError(
-            "the masks do not cancel: a client masked with something else than the keys and the "
-            "seed that it spoke of; nobody can say which one without its answer",
-            is_missing=False,
-        )
-    values, start = {}, 0
-    for name, shape in shapes.items():
-        end = start + math.prod(shape)
-        values[name] = sums[start:end].reshape(shape)
-        start = end
-    return values
