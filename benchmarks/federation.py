@@ -219,7 +219,7 @@ problem = make_problem(plant, rows, task)
 lap("make the problem")
 import numpy as np
 from fdrsvm.federated.methods import Bundle, describe
-from fdrsvm.federated.client import NO_MEMORY
+from fdrsvm.federated.client_memory import NO_MEMORY
 from fdrsvm.federated.messages import Broadcast
 width = problem.width
 asked = {"points": np.zeros((1, width)), "prox": np.array(0.0), "price": np.zeros(width)}

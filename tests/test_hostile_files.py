@@ -16,8 +16,13 @@ from fdrsvm.core.codec import pack, unpack
 from fdrsvm.deploy.memory_file import MemoryFile
 from fdrsvm.deploy.run_folder import RunRecord
 from fdrsvm.federated.audit import read_audit
-from fdrsvm.federated.checkpoint import CheckpointFolder, read_checkpoint
-from fdrsvm.federated.client import Memory
+from fdrsvm.federated.checkpoint import (
+    CheckpointFolder,
+    read_checkpoint,
+    state_from_arrays,
+    state_to_arrays,
+)
+from fdrsvm.federated.client_memory import Memory
 from fdrsvm.federated.in_process import InProcess
 from fdrsvm.federated.joining import (
     Introduction,
@@ -27,7 +32,6 @@ from fdrsvm.federated.joining import (
 )
 from fdrsvm.federated.messages import ClientProfile, decode_update, encode_profile
 from fdrsvm.federated.methods import ADMM, OneVsRest, OneVsRestProblem
-from fdrsvm.federated.stored_state import state_from_arrays, state_to_arrays
 from tests.federated.cases import blobs, problems, train
 
 PROFILE = ClientProfile("north", 5, 2, True, "linf", 0.1, 0.1, 0.1)

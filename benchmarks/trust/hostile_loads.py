@@ -34,7 +34,7 @@ from fdrsvm.data.contract import Feature, FeatureContract
 from fdrsvm.deploy.memory_file import MemoryFile
 from fdrsvm.errors import ConvergenceWarning, FDRSVMError
 from fdrsvm.federated.checkpoint import CheckpointFolder, read_checkpoint
-from fdrsvm.federated.client import Memory
+from fdrsvm.federated.client_memory import Memory
 from fdrsvm.federated.in_process import InProcess
 from fdrsvm.federated.joining import Introduction, decode_introduction, encode_introduction
 from fdrsvm.federated.messages import (

@@ -36,12 +36,12 @@ import numpy.typing as npt
 
 from fdrsvm.errors import ConvergenceWarning, FDRSVMError
 from fdrsvm.federated.certificate import Certificate
-from fdrsvm.federated.checkpoint import CheckpointFolder
+from fdrsvm.federated.checkpoint import CheckpointFolder, history_to_arrays, state_to_arrays
+from fdrsvm.federated.client_memory import memory_to_arrays
 from fdrsvm.federated.in_process import InProcess
 from fdrsvm.federated.methods import ADMM, Bundle, OneVsRest, OneVsRestProblem, Subgradient
 from fdrsvm.federated.problem import ClientProblem, make_client
 from fdrsvm.federated.rounds import Result, run_rounds
-from fdrsvm.federated.stored_state import history_to_arrays, memory_to_arrays, state_to_arrays
 
 CHECKPOINTS, OUTCOME = "checkpoints", "outcome.json"
 _N_CLIENTS, _N_ROWS, _N_FEATURES, _N_CLASSES = 4, 250, 12, 3

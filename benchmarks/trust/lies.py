@@ -25,7 +25,8 @@ from benchmarks.trust.lying import (
     told_by,
 )
 from fdrsvm.core.arrays import Array
-from fdrsvm.federated.client import NO_MEMORY, answer
+from fdrsvm.federated.client import answer
+from fdrsvm.federated.client_memory import NO_MEMORY
 from fdrsvm.federated.messages import ClientProfile, Update, Values
 from fdrsvm.federated.problem import ClientProblem, make_client
 from fdrsvm.federated.rounds import Failure

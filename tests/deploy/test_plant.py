@@ -27,7 +27,7 @@ from fdrsvm.deploy.memory_file import MemoryFile
 from fdrsvm.deploy.plant import plant_from_config
 from fdrsvm.deploy.plant_data import read_plant
 from fdrsvm.deploy.warm_client import check_plant
-from fdrsvm.federated.client import NO_MEMORY, Memory
+from fdrsvm.federated.client_memory import NO_MEMORY, Memory
 from fdrsvm.federated.joining import Request, Task, TellableError
 from fdrsvm.federated.messages import Broadcast, encode
 from fdrsvm.federated.methods import Bundle

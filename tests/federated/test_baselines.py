@@ -8,6 +8,7 @@ import pytest
 from scipy import sparse
 
 from fdrsvm.errors import InvalidInputError, UnsupportedError
+from fdrsvm.federated.checkpoint import state_from_arrays, state_to_arrays
 from fdrsvm.federated.federation import Federation, Replies
 from fdrsvm.federated.in_process import InProcess
 from fdrsvm.federated.limits import Limits
@@ -24,7 +25,6 @@ from fdrsvm.federated.methods import (
 from fdrsvm.federated.methods.batches import batch_size, client_generator, epoch_order
 from fdrsvm.federated.problem import make_client
 from fdrsvm.federated.rounds import run_rounds
-from fdrsvm.federated.stored_state import state_from_arrays, state_to_arrays
 from tests.federated.baseline_reference import (
     PlainClient,
     objective,

@@ -8,11 +8,10 @@ import pytest
 import safetensors.numpy
 
 from fdrsvm import InvalidInputError
-from fdrsvm.federated.checkpoint import CheckpointFolder
+from fdrsvm.federated.checkpoint import CheckpointFolder, state_from_arrays, state_to_arrays
 from fdrsvm.federated.in_process import InProcess
 from fdrsvm.federated.methods import ADMM, Bundle, Subgradient
 from fdrsvm.federated.rounds import Stop
-from fdrsvm.federated.stored_state import state_from_arrays, state_to_arrays
 from tests.federated.cases import (
     METHODS,
     Absent,

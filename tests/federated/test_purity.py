@@ -9,11 +9,12 @@ import pytest
 
 import fdrsvm.federated
 from fdrsvm import InvalidInputError
-from fdrsvm.federated.client import NO_MEMORY, answer
+from fdrsvm.federated.checkpoint import state_to_arrays
+from fdrsvm.federated.client import answer
+from fdrsvm.federated.client_memory import NO_MEMORY
 from fdrsvm.federated.federation import Federation, Replies
 from fdrsvm.federated.messages import Broadcast
 from fdrsvm.federated.methods import describe
-from fdrsvm.federated.stored_state import state_to_arrays
 from tests.federated.cases import (
     METHODS,
     assert_same_values,

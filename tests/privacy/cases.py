@@ -1,8 +1,10 @@
-"""Federations to attack."""
+"""Federations to attack, and letters to open."""
 
 import numpy as np
 
 from fdrsvm.datasets import load_uci, partition
+from fdrsvm.errors import CorruptDataError
+from fdrsvm.federated.secure.primitives import is_whole, proof_of, read_letter
 
 
 def breast_cancer(n_clients, seed=0):
@@ -14,3 +16,10 @@ def breast_cancer(n_clients, seed=0):
     X = (X - X.min(axis=0)) / np.ptp(X, axis=0)
     ids = partition.stratified(y, n_clients, random_state=seed)
     return {f"client {g}": (X[ids == g], y[ids == g]) for g in range(n_clients)}
+
+
+def opened(key, letter):
+    """What was sealed in a letter, for a reader who first looks whether it is whole."""
+    if not is_whole(proof_of(key), letter):
+        raise CorruptDataError("share: it was not sealed for this client and round")
+    return read_letter(key, letter)

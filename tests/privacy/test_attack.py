@@ -14,7 +14,7 @@ from fdrsvm.federated.problem import evaluate
 from fdrsvm.privacy.attack import KnownRows, recover_rows
 from fdrsvm.privacy.leak_trial import run_and_audit
 from fdrsvm.privacy.observations import Observations, observe
-from fdrsvm.privacy.subspaces import _spans, common_directions
+from fdrsvm.privacy.subspaces import common_directions, spans_of
 from fdrsvm.risk.worst_case import RiskOracle
 from tests.federated.cases import Recorded as InMemory
 from tests.federated.cases import blobs, problems, train
@@ -201,7 +201,7 @@ def test_more_blurred_rows_than_numbers_leave_no_span(rng):
     for n_blurred, has_spans in ((4, True), (9, False)):
         shares = np.ones((30, 40))
         shares[:, :n_blurred] = rng.random((30, n_blurred))
-        assert (len(_spans(np.diff(shares @ signed / 40, axis=0))) > 0) == has_spans
+        assert (len(spans_of(np.diff(shares @ signed / 40, axis=0))) > 0) == has_spans
 
 
 def test_rows_that_are_known_are_taken_out_to_find_the_others():

@@ -14,22 +14,31 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fdrsvm.errors import CorruptDataError, UnsupportedError
-from fdrsvm.federated.secure import primitives, secret_sharing
-from fdrsvm.federated.secure.fixed_point import LARGEST, added, from_fixed, negative, to_fixed
+from fdrsvm.federated.secure import primitives
 from fdrsvm.federated.secure.primitives import (
+    LARGEST,
+    PRIME,
+    add,
+    assurance,
+    combine,
+    from_fixed,
+    from_words,
     is_whole,
     mask,
+    negate,
     new_private_key,
-    opened,
     pair_keys,
     proof_of,
     public_key,
+    seal_letter,
     seal_of,
-    sealed,
-    word,
+    split,
+    stack,
+    to_fixed,
+    to_words,
+    weights_at_zero,
 )
-from fdrsvm.federated.secure.secret_sharing import PRIME, combined, split, weights_at_zero
-from fdrsvm.federated.secure.words import from_words, stack, to_words
+from tests.privacy.cases import opened
 
 WHOLE = 2**128
 words = st.integers(0, WHOLE - 1)
@@ -58,9 +67,9 @@ def test_a_number_is_the_nearest_multiple_of_the_step(values):
 @given(st.lists(words, min_size=1, max_size=8), st.data())
 def test_sums_and_negatives_are_those_of_integers(left, data):
     right = data.draw(st.lists(words, min_size=len(left), max_size=len(left)))
-    total = as_integers(added(as_fixed(left), as_fixed(right)))
+    total = as_integers(add(as_fixed(left), as_fixed(right)))
     assert total == [(a + b) % WHOLE for a, b in zip(left, right, strict=True)]
-    assert as_integers(negative(as_fixed(left))) == [-a % WHOLE for a in left]
+    assert as_integers(negate(as_fixed(left))) == [-a % WHOLE for a in left]
 
 
 @given(st.lists(st.integers(-(2**124), 2**124), min_size=1, max_size=8))
@@ -77,7 +86,7 @@ def test_the_order_of_a_sum_does_not_matter(values, rng):
     parts = [to_fixed(np.array([value / len(values)])) for value in values]
     shuffled = parts.copy()
     rng.shuffle(shuffled)
-    sums = [list(itertools.accumulate(some, added))[-1] for some in (parts, shuffled)]
+    sums = [list(itertools.accumulate(some, add))[-1] for some in (parts, shuffled)]
     np.testing.assert_array_equal(*sums)
 
 
@@ -126,21 +135,21 @@ def test_any_threshold_many_shares_give_the_secret(secret, n_shares, data):
     threshold = data.draw(st.integers(2, n_shares))
     shares = dict(enumerate(split(secret, n_shares, threshold), start=1))
     for chosen in itertools.combinations(shares, threshold):
-        assert combined(shares, weights_at_zero(chosen)) == secret
+        assert combine(shares, weights_at_zero(chosen)) == secret
 
 
 def test_fewer_shares_fit_every_secret(monkeypatch):
     """Brute force in a small field: all polynomials, and what t - 1 shares say of the secret."""
-    monkeypatch.setattr(secret_sharing, "PRIME", 7)
+    monkeypatch.setattr(primitives, "PRIME", 7)
     seen = {}
     for secret, a, b in itertools.product(range(7), repeat=3):
         polynomial = (secret, a, b)
-        values = {k: secret_sharing._value(polynomial, k) for k in (1, 2, 3, 4)}
+        values = {k: primitives.polynomial_value(polynomial, k) for k in (1, 2, 3, 4)}
         for pair in itertools.combinations(values, 2):
             key = (pair, values[pair[0]], values[pair[1]])
             seen.setdefault(key, []).append(secret)
         for chosen in itertools.combinations(values, 3):
-            weights = secret_sharing.weights_at_zero(chosen)
+            weights = primitives.weights_at_zero(chosen)
             assert sum(weights[k] * values[k] for k in chosen) % 7 == secret
     assert all(sorted(secrets) == list(range(7)) for secrets in seen.values())
 
@@ -149,9 +158,9 @@ def test_shares_that_do_not_fit_give_another_secret():
     secret = bytes(31) + b"\1"
     shares = dict(enumerate(split(secret, 5, 3), start=1))
     wrong = {**shares, 2: shares[3]}
-    assert combined(wrong, weights_at_zero([1, 2, 4])) != secret
+    assert combine(wrong, weights_at_zero([1, 2, 4])) != secret
     top = {1: (PRIME - 1).to_bytes(33, "little")}  # above 2^256: no secret has such a share alone
-    assert len(combined(top, weights_at_zero([1]))) == 32
+    assert len(combine(top, weights_at_zero([1]))) == 32
 
 
 # --- keys, masks, letters ---
@@ -181,7 +190,7 @@ def test_a_mask_is_the_cipher_s_stream():
 
 def test_a_letter_is_read_with_its_key_only_and_as_it_was_written():
     key, other = new_private_key(), new_private_key()
-    letter = sealed(key, b"a share")
+    letter = seal_letter(key, b"a share")
     assert opened(key, letter) == b"a share"
     altered = bytes([letter[0] ^ 1]) + letter[1:]
     for wrong in ((other, letter), (key, altered), (key, letter[:-1])):
@@ -198,10 +207,10 @@ def test_a_letter_and_its_seal_are_what_the_formulas_say():
     k_open, k_whole = mac(key, b"open"), mac(key, b"whole")
     stream = mask(k_open, 3).astype("<u8").tobytes()[:33]
     hidden = bytes(a ^ b for a, b in zip(text, stream, strict=True))
-    letter = sealed(key, text)
+    letter = seal_letter(key, text)
     assert letter == hidden + mac(k_whole, hidden)[:16]
     proof = proof_of(key)
     assert seal_of(proof) == hashlib.sha256(hashlib.sha256(k_open).digest() + k_whole).digest()[:16]
     assert is_whole(proof, letter)
     assert not is_whole(proof, letter[:-1] + bytes([letter[-1] ^ 1]))
-    assert word(key, b"who") == mac(key, b"survivorswho")[:16]
+    assert assurance(key, b"who") == mac(key, b"survivorswho")[:16]

@@ -12,9 +12,9 @@ from fdrsvm.federated.joining import TellableError
 from fdrsvm.federated.messages import Broadcast, Update
 from fdrsvm.federated.methods import Subgradient, describe
 from fdrsvm.federated.rounds import Failure
+from fdrsvm.federated.secure import primitives
 from fdrsvm.federated.secure import secure_client as client_side
-from fdrsvm.federated.secure.secret_sharing import split
-from fdrsvm.federated.secure.secure_client import digest_of
+from fdrsvm.federated.secure.primitives import split, to_words
 from fdrsvm.federated.secure.secure_memory import Promises
 from fdrsvm.federated.secure.secure_step import (
     LARGEST_PAIR,
@@ -22,10 +22,10 @@ from fdrsvm.federated.secure.secure_step import (
     LEAST_HIDDEN,
     SMALLEST_PART,
     broken_weight_rule,
+    digest_of,
     threshold,
 )
 from fdrsvm.federated.secure.secure_sums import SecureSum
-from fdrsvm.federated.secure.words import to_words
 from tests.federated.cases import assert_same_bits, blobs, problems, with_values
 from tests.privacy.test_secure_client import Clients
 from tests.privacy.test_secure_sums import (
@@ -424,7 +424,7 @@ def test_of_two_that_differ_it_cannot_be_said_who_is_wrong():
 
 def badly_split(wrong):
     """Client-1 seals shares that are not of its seed, for so many of the others."""
-    whole = client_side._masked_reply
+    whole = client_side.make_upload
 
     def reply(private, waiting, values):
         def bad(seed, n_shares, least):
@@ -433,7 +433,7 @@ def badly_split(wrong):
 
         with pytest.MonkeyPatch.context() as patch:
             if waiting.position == 1:
-                patch.setattr(client_side, "split", bad)
+                patch.setattr(primitives, "split", bad)
             return whole(private, waiting, values)
 
     return reply
@@ -442,7 +442,7 @@ def badly_split(wrong):
 def test_shares_that_are_not_of_the_seed_are_their_sender_s(monkeypatch):
     clients = blobs(4)
     plain = run(clients, Subgradient(0.5), **RUN)
-    monkeypatch.setattr(client_side, "_masked_reply", badly_split({2}))
+    monkeypatch.setattr(client_side, "make_upload", badly_split({2}))
     result, told = dropped(clients, InProcess(problems(clients)))
     assert_same_bits(result, plain)  # the other three shares give the seed
     assert {event["client"] for event in told} == {"client-1"}
@@ -453,7 +453,7 @@ def test_shares_that_are_not_of_the_seed_are_their_sender_s(monkeypatch):
 def test_who_shares_no_seed_at_all_is_named_and_the_round_is_lost(monkeypatch):
     """What was revealed is not given again for others, so nothing can be done over."""
     clients = blobs(4)
-    monkeypatch.setattr(client_side, "_masked_reply", badly_split({0, 2, 3}))
+    monkeypatch.setattr(client_side, "make_upload", badly_split({0, 2, 3}))
     with pytest.raises(ClientError, match="'client-1': the shares of its seed do not give it"):
         dropped(clients, InProcess(problems(clients)))
     with pytest.raises(ClientError, match="'client-1': the shares of its seed do not give it"):

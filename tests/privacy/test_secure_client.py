@@ -6,18 +6,26 @@ import numpy as np
 import pytest
 
 from fdrsvm.errors import CorruptDataError, InvalidInputError
-from fdrsvm.federated.client import NO_MEMORY, answer
+from fdrsvm.federated.client import answer
+from fdrsvm.federated.client_memory import NO_MEMORY, memory_from_arrays, memory_to_arrays
 from fdrsvm.federated.joining import TellableError
 from fdrsvm.federated.messages import Broadcast
 from fdrsvm.federated.methods import ADMM, Subgradient, describe, from_description
-from fdrsvm.federated.secure.fixed_point import LARGEST, added, from_fixed
-from fdrsvm.federated.secure.primitives import is_whole, mask, opened, seal_of
-from fdrsvm.federated.secure.secret_sharing import combined, weights_at_zero
-from fdrsvm.federated.secure.secure_client import digest_of
-from fdrsvm.federated.secure.secure_step import Member, SecureStep, threshold
-from fdrsvm.federated.secure.words import from_words, to_words
-from fdrsvm.federated.stored_state import memory_from_arrays, memory_to_arrays
+from fdrsvm.federated.secure.primitives import (
+    LARGEST,
+    add,
+    combine,
+    from_fixed,
+    from_words,
+    is_whole,
+    mask,
+    seal_of,
+    to_words,
+    weights_at_zero,
+)
+from fdrsvm.federated.secure.secure_step import Member, SecureStep, digest_of, threshold
 from tests.federated.cases import assert_same_values, blobs, names, problems
+from tests.privacy.cases import opened
 
 SM = describe(Subgradient())
 
@@ -313,7 +321,7 @@ def test_uploads_shares_and_masks_make_the_sum_by_the_formula(clients):
     length = len(flat["client-0"])
     total = np.zeros((length, 2), dtype=np.uint64)
     for at, (name, k) in enumerate(zip(here, positions, strict=True)):
-        total = added(total, flat[name])
+        total = add(total, flat[name])
         shares = {
             j + 1: opened(
                 from_words(revealed[other]["keys"][at], 32),
@@ -321,11 +329,11 @@ def test_uploads_shares_and_masks_make_the_sum_by_the_formula(clients):
             )
             for other, j in zip(here, positions, strict=True)
         }
-        seed = combined(shares, weights_at_zero([1, 3, 4]))
-        total = added(total, ~mask(seed, length))
-        total = added(total, one(length))
+        seed = combine(shares, weights_at_zero([1, 3, 4]))
+        total = add(total, ~mask(seed, length))
+        total = add(total, one(length))
         pair = mask(from_words(agreed[name]["masks"][0], 32), length)
-        total = added(total, pair if k > gone else added(~pair, one(length)))
+        total = add(total, pair if k > gone else add(~pair, one(length)))
     plain = {
         name: Subgradient().answer(
             clients.problems[name], {}, {"points": clients.asked["asked/points"]}

@@ -7,7 +7,7 @@ from scipy import stats
 from fdrsvm import ClientError, InvalidInputError, QuorumError, UnsupportedError
 from fdrsvm.federated.audit import run_audited
 from fdrsvm.federated.checkpoint import CheckpointFolder
-from fdrsvm.federated.client import NO_MEMORY
+from fdrsvm.federated.client_memory import NO_MEMORY
 from fdrsvm.federated.in_process import InProcess
 from fdrsvm.federated.limits import Limits
 from fdrsvm.federated.messages import Broadcast, Update, encode
@@ -27,18 +27,21 @@ from fdrsvm.federated.methods import (
 )
 from fdrsvm.federated.methods.admm import smallest_tau
 from fdrsvm.federated.rounds import Failure, Stop
-from fdrsvm.federated.secure.fixed_point import added, from_fixed, negative
 from fdrsvm.federated.secure.primitives import (
+    add,
+    combine,
+    from_fixed,
+    from_words,
     mask,
+    negate,
     new_private_key,
-    opened,
     pair_keys,
     public_key,
+    signed_mask,
+    weights_at_zero,
 )
-from fdrsvm.federated.secure.secret_sharing import combined, weights_at_zero
-from fdrsvm.federated.secure.secure_client import context_of, signed_mask
+from fdrsvm.federated.secure.secure_step import context_of
 from fdrsvm.federated.secure.secure_sums import SecureSum
-from fdrsvm.federated.secure.words import from_words
 from fdrsvm.privacy import Recorded as RecordedInFile
 from tests.federated.cases import (
     METHODS,
@@ -54,6 +57,7 @@ from tests.federated.cases import (
 )
 from tests.federated.reference import reference_optimum
 from tests.federated.test_agreement import ROUNDING, true_objective, truth_of
+from tests.privacy.cases import opened
 
 ALPHAS = np.array([0.2, 0.2, 0.25, 0.35])  # of any three, none has more than half
 SUMMABLE = [
@@ -271,19 +275,19 @@ def test_without_one_mask_of_a_pair_an_upload_says_nothing():
     kinds = [k for k in sorted(values) if k.startswith("masked/")]
     total = np.concatenate([values[k].reshape(-1, 2) for k in kinds]).view(np.uint64)
     length = len(total) + 1
-    masks = [mask(combined(shares, weights_at_zero(numbers)), length)]
+    masks = [mask(combine(shares, weights_at_zero(numbers)), length)]
     masks += [
         signed_mask(pair_keys(private[k], keys[:1], context_of(sent[0]))[0].mask, 0, k, length)
         for k in (2, 3)
     ]
     for one in masks:
-        total = added(total, negative(one[:-1]))
+        total = add(total, negate(one[:-1]))
     counts = np.bincount(np.frombuffer(total.tobytes(), np.uint8), minlength=256)
     assert stats.chisquare(counts).pvalue > 1e-9
     # With the last one too, the values are there: nothing else hid them.
     own = from_words(transport.memories["client-1"].values["private"], 32)
     last = signed_mask(pair_keys(own, keys[:1], context_of(sent[0]))[0].mask, 0, 1, length)
-    found = from_fixed(added(total, negative(last[:-1])))
+    found = from_fixed(add(total, negate(last[:-1])))
     answer = Subgradient().answer(transport.problems[0], {}, asked)[1]
     expected = np.concatenate([0.25 * np.ravel(answer[k.removeprefix("masked/")]) for k in kinds])
     np.testing.assert_allclose(found, expected, rtol=1e-15, atol=2.0**-64)

@@ -21,7 +21,8 @@ from fdrsvm.deploy.memory_file import MemoryFile
 from fdrsvm.deploy.plant import Plant
 from fdrsvm.deploy.plant_data import PlantRows, read_plant, words_without_path
 from fdrsvm.errors import CorruptDataError, InvalidInputError
-from fdrsvm.federated.client import Memory, answer
+from fdrsvm.federated.client import answer
+from fdrsvm.federated.client_memory import Memory
 from fdrsvm.federated.joining import (
     Introduction,
     Request,

@@ -16,9 +16,8 @@ from pathlib import Path
 from fdrsvm.core.codec import pack, unpack
 from fdrsvm.core.files import read_capped, write_atomically
 from fdrsvm.errors import CorruptDataError
-from fdrsvm.federated.client import NO_MEMORY, Memory
+from fdrsvm.federated.client_memory import NO_MEMORY, Memory, memory_from_arrays, memory_to_arrays
 from fdrsvm.federated.joining import TellableError
-from fdrsvm.federated.stored_state import memory_from_arrays, memory_to_arrays
 
 _KIND, _VERSION = "memory", 1
 _SUFFIX = ".memory"

@@ -2,7 +2,7 @@
 
 from fdrsvm.errors import ClientError, QuorumError
 from fdrsvm.federated.checkpoint import CheckpointFolder
-from fdrsvm.federated.client import InProcess
+from fdrsvm.federated.in_process import InProcess
 from fdrsvm.federated.limits import Limits
 from fdrsvm.federated.methods import (
     ADMM,

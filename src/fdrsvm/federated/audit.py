@@ -1,4 +1,4 @@
-"""The audit log: one JSON object a line, who took part in which round and what was exchanged.
+"""The audit log: one JSON object per line, who took part in which round and what was exchanged.
 
 Sizes, hashes, times and faults; no model and no value of any client's data. Lines are added as
 things happen and are on disk before the run goes on, so that a run that is cut off has its log.
@@ -131,7 +131,7 @@ class _Witness:
         self.inner = inner
         self.gives_sums: bool = getattr(inner, "gives_sums", False)
         self.log = log
-        self._answered: tuple[str, ...] = ()  # in the last exchange
+        self._answered: list[str] = []  # in the last exchange
 
     @property
     def left_out(self) -> dict[str, int]:
@@ -150,21 +150,35 @@ class _Witness:
         self, broadcasts: Sequence[Broadcast], deadline: float | None
     ) -> Sequence[Update | Failure]:
         answers = self.inner.exchange(broadcasts, deadline)
+        self._answered = []
         for broadcast, answer in zip(broadcasts, answers, strict=True):
-            self.log({**_sent(broadcast), **_received(answer, of_sums=self.gives_sums)})
-        self._answered = tuple(
-            broadcast.client_id
-            for broadcast, answer in zip(broadcasts, answers, strict=True)
-            if not isinstance(answer, Failure)
-        )
+            sent = {
+                "round": broadcast.round,
+                "client": broadcast.client_id,
+                **_measured(broadcast, "down"),
+            }
+            if isinstance(answer, Failure):
+                fault = {"reason": self._reason(answer), "is_missing": answer.is_missing}
+                self.log({"event": "fault", **sent, **fault})
+            else:
+                self._answered.append(broadcast.client_id)
+                self.log({"event": "answer", **sent, **_measured(answer, "up")})
         return answers
+
+    def _reason(self, failure: Failure) -> str:
+        """A transport's words, or the kind of a client's error: its text may hold a value."""
+        reason = failure.reason
+        if not failure.is_missing:
+            kind = reason.partition(":")[0]
+            reason = kind if kind.isidentifier() else "an error at the client"
+        # Of a sum: who was missing, with the words of their errors, stands in brackets.
+        return reason.partition(" (")[0] if self.gives_sums else reason
 
     def after_round(self, record: RoundRecord, model: Array) -> None:
         """A callback of ``run_rounds``."""
         self._rejected(record.round, record.faults)
-        event = round_event(record, model)
         # The text of other faults may hold a value; each has a line of its own by now.
-        self.log({**event, "faults": len(record.faults)})
+        self.log({**round_event(record, model), "faults": len(record.faults)})
 
     def after_failure(self, error: Exception) -> None:
         blamed = {}
@@ -186,36 +200,13 @@ class _Witness:
                     self.log({**event, "reason": rule})
 
 
-def _sent(broadcast: Broadcast) -> dict[str, Any]:
-    data = encode(broadcast)
-    return {
-        "round": broadcast.round,
-        "client": broadcast.client_id,
-        "bytes_down": len(data),
-        "sha256_down": hashlib.sha256(data).hexdigest(),
-    }
-
-
-def _received(answer: Update | Failure, *, of_sums: bool) -> dict[str, Any]:
-    if isinstance(answer, Failure):
-        reason = answer.reason if answer.is_missing else _kind_of(answer.reason)
-        if of_sums:
-            reason = reason.partition(" (")[0]  # who was missing, with the words of their errors
-        return {"event": "fault", "reason": reason, "is_missing": answer.is_missing}
+def _measured(message: Broadcast | Update, way: str) -> dict[str, Any]:
+    """Bytes and SHA-256 of a message; none of an answer that is to be rejected for its form."""
     try:
-        data = encode(answer)
+        data = encode(message)
     except (InvalidInputError, AttributeError, TypeError):
-        return {"event": "answer", "bytes_up": None, "sha256_up": None}  # to be rejected
-    return {
-        "event": "answer",
-        "bytes_up": len(data),
-        "sha256_up": hashlib.sha256(data).hexdigest(),
-    }
-
-
-def _kind_of(reason: str) -> str:
-    kind = reason.partition(":")[0]
-    return kind if kind.isidentifier() else "an error at the client"
+        return {f"bytes_{way}": None, f"sha256_{way}": None}
+    return {f"bytes_{way}": len(data), f"sha256_{way}": hashlib.sha256(data).hexdigest()}
 
 
 def _sha256_of(model: Array) -> str:

@@ -1,7 +1,5 @@
 """The client's side of a run: a broadcast in, an update out, and memory in between.
 
-``answer`` is one client's, wherever it runs; ``InProcess`` reaches those that run in this process.
-
 [resolution]  Before an answer leaves, its exact numbers are rounded: risks up to the next multiple
 of the agreed resolution, constants of cuts down to one. Both stay true: a worst case is claimed
 larger, a cut lies lower. With the same models and cuts an objective rises by less than one
@@ -10,18 +8,12 @@ resolution and a bound falls by less than one.
 
 from __future__ import annotations
 
-import time
-from collections import deque
-from collections.abc import Iterable, Sequence
-from concurrent.futures import ThreadPoolExecutor, wait
-from contextlib import suppress
-from typing import NamedTuple
-
 import numpy as np
 
-from fdrsvm.core.arrays import Array, check_count
+from fdrsvm.core.arrays import Array
+from fdrsvm.federated.client_memory import Memory
 from fdrsvm.federated.joining import TellableError
-from fdrsvm.federated.messages import Broadcast, ClientProfile, Failure, Update, Values
+from fdrsvm.federated.messages import Broadcast, Update, Values
 from fdrsvm.federated.methods import from_description
 from fdrsvm.federated.problem import ClientProblem
 from fdrsvm.federated.secure.secure_step import SecureStep
@@ -30,22 +22,6 @@ from fdrsvm.federated.secure.secure_step import SecureStep
 _DEPTH = 3
 # Beyond this many steps a float64 has no room for the fraction of one: it is on the grid as it is.
 _MOST_STEPS = 2.0**52
-_LATE = "no answer within the deadline"
-
-
-class Memory(NamedTuple):
-    """What a client remembers of a run.
-
-    ``past`` holds the last rounds answered, oldest first, each with what was remembered before it:
-    a round can be asked for again and is answered with the same bits.
-    """
-
-    run_id: str
-    values: Values
-    past: tuple[tuple[int, Values], ...]
-
-
-NO_MEMORY = Memory("", {}, ())
 
 
 def answer(
@@ -65,9 +41,10 @@ def answer(
         )
     algorithm = from_description(broadcast.algorithm)
     if isinstance(algorithm, SecureStep):
-        from fdrsvm.federated.secure.secure_client import respond  # needs an extra, and this module
+        from fdrsvm.federated.secure.secure_client import respond  # needs an extra
 
-        return respond(problem, memory, broadcast, algorithm, has_answered=has_answered)
+        # It masks what this function answers to the method within the step.
+        return respond(answer, problem, memory, broadcast, algorithm, has_answered=has_answered)
     known, past = _before(memory, broadcast)
     values, answered = algorithm.answer(problem, known, broadcast.values)
     is_same_run = memory.run_id == broadcast.run_id
@@ -136,96 +113,3 @@ def rounded_up(values: Array, resolution: float) -> Array:
     steps = np.where((steps - 1.0) * resolution >= values, steps - 1.0, steps)
     steps = np.where(steps * resolution < values, steps + 1.0, steps)
     return np.where(has_room, steps * resolution, values)
-
-
-class InProcess:
-    """Clients in this process.
-
-    Parameters
-    ----------
-    problems : iterable of ClientProblem
-        One per client, from :func:`fdrsvm.federated.make_client`.
-    n_threads : int
-        Clients answer in this many threads; 1 needs none. The heavy work releases the global lock.
-
-    A client whose thread is still busy with an earlier round counts as missing. One after the
-    other, clients cannot be interrupted: those that come after the deadline are not asked.
-    """
-
-    def __init__(self, problems: Iterable[ClientProblem], *, n_threads: int = 1) -> None:
-        self.problems = tuple(problems)
-        self.n_threads = check_count(n_threads, "n_threads")
-        self._profiles: list[ClientProfile] = []
-        self._by_id: dict[str, ClientProblem] = {}
-        for problem in self.problems:
-            self._profiles.append(problem.profile)
-            self._by_id[problem.profile.client_id] = problem
-        self.memories: dict[str, Memory] = {}
-        self._busy: set[str] = set()
-        self._pool: ThreadPoolExecutor | None = None
-
-    def join(self) -> Sequence[ClientProfile]:
-        """All clients."""
-        return list(self._profiles)
-
-    def exchange(
-        self, broadcasts: Sequence[Broadcast], deadline: float | None
-    ) -> Sequence[Update | Failure]:
-        """One answer for each broadcast."""
-        if self.n_threads > 1:
-            return self._in_threads(broadcasts, deadline)
-        end = time.monotonic() + deadline if deadline is not None else float("inf")
-        answers: list[Update | Failure] = []
-        for broadcast in broadcasts:
-            reply = self._answer(broadcast) if time.monotonic() < end else None
-            if reply is None or time.monotonic() > end:
-                reply = Failure(broadcast.client_id, _LATE, is_missing=True)
-            answers.append(reply)
-        return answers
-
-    def _in_threads(
-        self, broadcasts: Sequence[Broadcast], deadline: float | None
-    ) -> list[Update | Failure]:
-        if self._pool is None:
-            self._pool = ThreadPoolExecutor(self.n_threads, thread_name_prefix="fdrsvm-client")
-        waiting = deque(one for one in broadcasts if one.client_id not in self._busy)
-        self._busy.update(one.client_id for one in waiting)
-        answers: dict[str, Update | Failure] = {}
-        # One task per thread, not per client: a short answer takes less time than starting a task.
-        tasks = [self._pool.submit(self._work, waiting, answers) for _ in range(self.n_threads)]
-        wait(tasks, timeout=deadline)
-        while waiting:  # whoever has not begun by now is not asked
-            with suppress(IndexError):  # a thread may have been faster
-                self._busy.discard(waiting.popleft().client_id)
-        for task in tasks:
-            if task.done():
-                task.result()  # what is no error of a client's, such as an interruption, goes on
-        in_time = answers.copy()
-        return [
-            in_time.get(one.client_id) or Failure(one.client_id, _LATE, is_missing=True)
-            for one in broadcasts
-        ]
-
-    def _work(self, waiting: deque[Broadcast], answers: dict[str, Update | Failure]) -> None:
-        """One thread's part of a round: client after client, until nobody is waiting."""
-        while True:
-            try:
-                broadcast = waiting.popleft()
-            except IndexError:
-                return
-            try:
-                answers[broadcast.client_id] = self._answer(broadcast)
-            finally:
-                self._busy.discard(broadcast.client_id)
-
-    def _answer(self, broadcast: Broadcast) -> Update | Failure:
-        """A client's own errors become a failure that names it; the loop decides what follows."""
-        client_id = broadcast.client_id
-        try:
-            memory, update = answer(
-                self._by_id[client_id], self.memories.get(client_id, NO_MEMORY), broadcast
-            )
-        except Exception as error:
-            return Failure(client_id, f"{type(error).__name__}: {error}")
-        self.memories[client_id] = memory
-        return update

@@ -52,11 +52,11 @@ def subgradient_sensitivity(
 
 
 def epsilon_spent(noise_multiplier: float, rounds: int, delta: float) -> float:
-    """The epsilon at ``delta`` of so many noisy rounds, by dp-accounting; needs that package.
+    """The epsilon at ``delta`` of this many noisy rounds, by dp-accounting; needs that package.
 
     Replacing one row of one client changes what the server learns by a factor of at most
-    exp(epsilon), but for a probability of delta. Several models in a round, as one-vs-rest trains
-    them, are as many noisy rounds: count each.
+    exp(epsilon), except with a probability of delta. Several models in a round, as one-vs-rest
+    trains them, are as many noisy rounds: count each.
     """
     share = check_positive(noise_multiplier, "noise_multiplier") / math.sqrt(
         check_count(rounds, "rounds")
@@ -78,7 +78,9 @@ def noise_multiplier_for(epsilon: float, delta: float, rounds: int) -> float:
     accounting = _accounting()
     root = math.sqrt(check_count(rounds, "rounds"))
     check_positive(epsilon, "epsilon")
-    upper = _ample_noise(epsilon, _check_delta(delta))
+    # More noise than one round needs, by zero-concentrated privacy (Bun and Steinke 2016).
+    log = math.log(1.0 / _check_delta(delta))
+    upper = math.sqrt(0.5) / (math.sqrt(log + epsilon) - math.sqrt(log))
     lower = upper / 2.0
     while epsilon_spent(lower, 1, delta) <= epsilon:
         lower /= 2.0
@@ -91,12 +93,6 @@ def noise_multiplier_for(epsilon: float, delta: float, rounds: int) -> float:
         tol=_TOLERANCE * lower,
     )
     return root * float(found)
-
-
-def _ample_noise(epsilon: float, delta: float) -> float:
-    """More noise than one round needs, by zero-concentrated privacy (Bun and Steinke 2016)."""
-    log = math.log(1.0 / delta)
-    return math.sqrt(0.5) / (math.sqrt(log + epsilon) - math.sqrt(log))
 
 
 def _check_delta(delta: float) -> float:

@@ -6,16 +6,15 @@ Round      server -> client: the task, now with all classes, and a broadcast; cl
            update
 
 A client that cannot do what it is asked for answers with a reason, in words only if they are known
-to hold no value: those of a TellableError. Nothing here is data:
-an introduction holds counts, column names and the labels that occur, and no value of any row.
+to hold no value: those of a TellableError. Nothing here is data: an introduction holds counts,
+column names and the labels that occur, and no value of any row.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
-from typing import Any, Literal, TypeAlias
+from typing import Literal, TypeAlias
 
 from fdrsvm.core.codec import pack, unpack
 from fdrsvm.errors import CorruptDataError, InvalidInputError
@@ -99,30 +98,25 @@ class Task:
 
 def _check_task(task: Task) -> None:
     """Types and sizes as a client will use them: the other side may be anybody's program."""
+    limit = task.feature_limit
     rules = {
         "epsilon": task.epsilon == "auto" or _is_number(task.epsilon),
         "kappa": task.kappa == "inf" or _is_number(task.kappa),
-        "feature_limit": all(map(_is_number, _each(task.feature_limit))),
-        "fit_intercept": type(task.fit_intercept) is bool,
-        "merge": type(task.merge) is bool,
+        "feature_limit": all(map(_is_number, limit if isinstance(limit, tuple) else (limit,))),
         "blur": type(task.blur) is int and 0 <= task.blur <= LARGEST_COUNT,
         "resolution": _is_number(task.resolution),
         "classes": all(map(_is_label, task.classes)),
-        **{
-            name: type(getattr(task, name)) is str
-            for name in ("norm", "support", "worst_case", "loss")
-        },
     }
+    for kind, names in (
+        (bool, ("fit_intercept", "merge")),
+        (str, ("norm", "support", "worst_case", "loss")),
+    ):
+        rules |= {name: type(getattr(task, name)) is kind for name in names}
     wrong = sorted(name for name, holds in rules.items() if not holds)
     if wrong:
         raise ValueError(
             f"see {wrong}; counts go up to {LARGEST_COUNT}, numbers up to {_LARGEST_NUMBER:g}"
         )
-
-
-def _each(value: object) -> tuple[object, ...]:
-    """The entries of one number per feature, or the one for all."""
-    return value if isinstance(value, tuple) else (value,)
 
 
 def _is_number(value: object) -> bool:
@@ -201,35 +195,25 @@ def decode_introduction(data: bytes) -> Introduction:
     header, _ = unpack(data, _KIND, _VERSION)
     try:
         introduction = Introduction(
-            profile=decode_profile(bytes.fromhex(header["profile"])),
-            n_rows=header["n_rows"],
-            labels=tuple(header["labels"]),
-            feature_names=tuple(header["feature_names"]),
-            contract=header["contract"],
-            release=header["release"],
+            **{
+                **header,
+                "profile": decode_profile(bytes.fromhex(header["profile"])),
+                "labels": tuple(header["labels"]),
+                "feature_names": tuple(header["feature_names"]),
+            }
         )
     except (KeyError, TypeError, ValueError) as error:
         raise CorruptDataError(
             f"{_KIND}: its content does not fit together ({error}); counts go up to {LARGEST_COUNT}"
         ) from None
-    _check_introduction(introduction, header)
-    # Text or a mapping in place of a list makes a tuple too, of its letters or keys.
-    if encode_introduction(introduction) != data:
-        raise CorruptDataError(f"{_KIND}: its content is not what this package writes")
-    return introduction
-
-
-def _check_introduction(introduction: Introduction, header: Mapping[str, Any]) -> None:
-    """Types as the server will use them: the other side may be anybody's program."""
-    profile = introduction.profile
+    # Types as the server will use them: the other side may be anybody's program.
     holds = (
-        set(header) == {entry.name for entry in fields(Introduction)}
-        and type(introduction.n_rows) is int
+        type(introduction.n_rows) is int
         and 1 <= introduction.n_rows <= LARGEST_COUNT
         and len(introduction.labels) >= 1
         and all(map(_is_label, introduction.labels))
         and all(type(name) is str and name for name in introduction.feature_names)
-        and len(set(introduction.feature_names)) == profile.n_features
+        and len(set(introduction.feature_names)) == introduction.profile.n_features
         and type(introduction.contract) is str
         and type(introduction.release) is str
     )
@@ -238,3 +222,7 @@ def _check_introduction(introduction: Introduction, header: Mapping[str, Any]) -
             f"{_KIND}: its fields do not fit together; counts go up to {LARGEST_COUNT}, labels to "
             f"{_LARGEST_LABEL}"
         )
+    # Text or a mapping in place of a list makes a tuple too, of its letters or keys.
+    if encode_introduction(introduction) != data:
+        raise CorruptDataError(f"{_KIND}: its content is not what this package writes")
+    return introduction

@@ -72,9 +72,8 @@ class Limits:
         if isinstance(loss, str):
             loss = LOSSES[check_choice(loss, "loss", tuple(LOSSES))]
         check_choice(worst_case, "worst_case", WORST_CASES)
-        features = _check_features(value, n_features)
         return cls(
-            features,
+            _check_features(value, n_features),
             loss,
             worst_case,
             check_count(blur, "blur", least=0),

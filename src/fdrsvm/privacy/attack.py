@@ -12,27 +12,26 @@ Risks         pieces of a risk are cuts that nobody blurred, pieces.py: they are
               with the others.
 Known rows    an attacker that has some of the rows takes their part out first, of cuts and of
               risks, and looks for the others.
-The grid      with a resolution constants are off by up to so much; a change by a whole row's mass
-              is still told, and with an intercept its own slope tells the mass exactly.
+The grid      with a resolution constants are off by up to that much; a change by a whole row's
+              mass is still told, and with an intercept its own slope tells the mass exactly.
 
-Nothing here knows the data: see audit.py for how claims are graded.
+Nothing here knows the data: see leak_audit.py for how claims are graded.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from fdrsvm.core.arrays import Array
-from fdrsvm.privacy.observations import Observations, Risks
+from fdrsvm.privacy.observations import FeatureRange, Observations, Risks
 from fdrsvm.privacy.pieces import Pieces, pieces_of
 from fdrsvm.privacy.subspaces import common_directions
 
-Limits = tuple[Array | float, Array | float]
 _Mask = npt.NDArray[np.bool_]
 
 _SUPPORTS = (3, 2, 1)  # the surest first: a wrong row taken out spoils the rest
@@ -67,17 +66,9 @@ class KnownRows(NamedTuple):
     masses: Array
 
 
-class _Candidates(NamedTuple):
-    """Signed rows z, the mass by which each was seen, and how many pairs of cuts gave it."""
-
-    signed: Array
-    masses: Array
-    supports: npt.NDArray[np.intp]
-
-
 def recover_rows(
     observed: Observations,
-    limits: Limits | None = None,
+    limits: FeatureRange | None = None,
     *,
     with_risks: bool = False,
     known: KnownRows | None = None,
@@ -95,41 +86,38 @@ def recover_rows(
     known : KnownRows, optional
         Rows that the attacker has; it looks for the others.
     """
+    observed = replace(observed, limits=limits)
     start = np.empty((0, observed.points.shape[1]))
     if known is not None:
-        observed, start = _without(observed, known), known.signed
-    claims = np.vstack([start, _recovered(observed, limits, start)])
+        observed, start = _without_known(observed, known), known.signed
+    claims = np.vstack([start, _recovered(observed, start)])
     from_cuts = len(claims)
     if with_risks and observed.risks is not None:
-        for new in _from_risks(observed, observed.risks, limits, start):
+        for new in _from_risks(observed, observed.risks, start):
             claims = np.vstack([claims, *(z for z in new if _is_new(z, claims))])
     return Recovered(
-        _labelled(claims[len(start) : from_cuts], observed, limits),
-        _labelled(claims[len(start) :], observed, limits),
+        _labelled(claims[len(start) : from_cuts], observed),
+        _labelled(claims[len(start) :], observed),
     )
 
 
-def _from_risks(
-    observed: Observations, risks: Risks, limits: Limits | None, known: Array
-) -> Iterator[Array]:
+def _from_risks(observed: Observations, risks: Risks, known: Array) -> Iterator[Array]:
     """Rows from pieces of the risk by themselves, and from the surest of them with the cuts."""
     mass = float(observed.masses.min())
-    found = pieces_of(risks, observed.resolution, _LARGEST_ERROR * mass)
-    if found.errors.size:
-        yield _recovered(_as_cuts(observed, found), limits, known)
-    sure = found.select(found.errors <= _SLACK * mass)
-    if sure.errors.size == 0:
+    pieces = pieces_of(risks, observed.resolution, _LARGEST_ERROR * mass)
+    if pieces.errors.size:
+        yield _recovered(_as_cuts(observed, pieces), known)
+    pieces = pieces.select(pieces.errors <= _SLACK * mass)
+    if pieces.errors.size == 0:
         return
-    pieces = _as_cuts(observed, sure)
-    yield _recovered(pieces, limits, known)
-    if observed.resolution == 0.0:
-        both = replace(
-            pieces,
-            states=np.concatenate([observed.states, pieces.states]),
-            points=np.concatenate([observed.points, pieces.points]),
-            are_whole=np.concatenate([observed.are_whole, pieces.are_whole]),
-        )
-        yield _recovered(both, limits, known)
+    sure = _as_cuts(observed, pieces)
+    yield _recovered(sure, known)
+    if observed.resolution == 0.0:  # else constants of cuts are off by more than those of pieces
+        both: dict[str, Any] = {
+            name: np.concatenate([getattr(observed, name), getattr(sure, name)])
+            for name in ("states", "points", "are_whole")
+        }
+        yield _recovered(replace(sure, **both), known)
 
 
 def _as_cuts(observed: Observations, pieces: Pieces) -> Observations:
@@ -145,13 +133,16 @@ def _as_cuts(observed: Observations, pieces: Pieces) -> Observations:
     )
 
 
-def _without(observed: Observations, known: KnownRows) -> Observations:
+def _without_known(observed: Observations, known: KnownRows) -> Observations:
     """Cuts and risks without the part of rows that are known; cuts where it is not are left out."""
     residual, usable = observed.states, np.ones(len(observed.states), dtype=bool)
     for signed, mass in zip(*known, strict=True):
         residual, are_sure = _peeled(observed, residual, signed, mass)
         usable &= are_sure
-    risks = None if observed.risks is None else _without_losses(observed.risks, known)
+    risks = observed.risks
+    if risks is not None:
+        losses = np.maximum(1.0 - risks.points @ known.signed.T, 0.0)
+        risks = risks._replace(values=risks.values - losses @ known.masses)
     return replace(
         observed,
         states=residual[usable],
@@ -161,150 +152,140 @@ def _without(observed: Observations, known: KnownRows) -> Observations:
     )
 
 
-def _without_losses(risks: Risks, rows: KnownRows) -> Risks:
-    losses = np.maximum(1.0 - risks.points @ rows.signed.T, 0.0)
-    return risks._replace(values=risks.values - losses @ rows.masses)
-
-
 def _peeled(
     observed: Observations, residual: Array, signed: Array, mass: float
 ) -> tuple[Array, _Mask]:
     """What is left of cuts without one row, and where its share is certain."""
-    shares, are_sure = _shares(observed, signed)
+    slack = 1.0 - observed.points @ signed
+    # A row on the margin has any share in a solver's cut; where the point is not known, so has all.
+    are_sure = (observed.are_whole | (np.abs(slack) > _UNSURE)) & ~np.isnan(slack)
+    shares = np.where(slack > 0.0, 1.0, 0.0)
     return residual - np.outer(shares * mass, np.append(signed, 1.0)), are_sure
 
 
-def _recovered(observed: Observations, limits: Limits | None, known: Array) -> Array:
-    """Signed rows that the cuts give away, but for those that are known."""
+def _recovered(observed: Observations, known: Array) -> Array:
+    """Signed rows that the cuts give away, except for those that are known."""
     residual = observed.states
     usable = np.ones(len(residual), dtype=bool)
     claims = known
     for least in _SUPPORTS:
-        while True:
-            found = _candidates(observed, residual, usable, limits, least)
-            new = _unknown(found, claims)
-            if not new.supports.size:
+        while True:  # every row that is taken out may lay others bare
+            candidates = _candidates(observed, residual, usable, least)
+            new = [(signed, mass) for signed, mass in candidates if _is_new(signed, claims)]
+            if not new:
                 break
-            for signed, mass in zip(new.signed, new.masses, strict=True):
+            for signed, mass in new:
                 residual, are_sure = _peeled(observed, residual, signed, mass)
                 usable &= are_sure
-            claims = np.concatenate([claims, new.signed])
-    if observed.error > 0.0:  # pieces of a risk: no shares, and no order in time
-        return claims[len(known) :]
-    new = _unknown(_spanned(observed, limits), claims)
-    return np.concatenate([claims, new.signed])[len(known) :]
+            claims = np.vstack([claims, *(signed for signed, _ in new)])
+    if observed.error == 0.0:  # pieces of a risk have no shares, and no order in time
+        spanned = _spanned(observed)
+        claims = np.vstack([claims, *(z for z in spanned if _is_new(z, claims))])
+    return claims[len(known) :]
 
 
-def _spanned(observed: Observations, limits: Limits | None) -> _Candidates:
+def _spanned(observed: Observations) -> Array:
     """Directions that spans of differences have in common, if several pairs of spans agree."""
     states = observed.states
     if observed.resolution > 0.0 and observed.fit_intercept:
-        states = states[:, :-1]  # the intercept's slope, +-1 a row, is exact and scales as well
+        states = states[:, :-1]  # the intercept's slope, +-1 per row, is exact and scales as well
         signed = common_directions(states)
         signed = np.column_stack([signed, np.ones(len(signed))])  # with either label
     else:
         signed = common_directions(states)
-    signed = signed[_is_plausible(signed, observed, limits)]
+    signed = signed[_is_plausible(signed, observed)]
     keys = signed @ _mixer(signed.shape[1])
     order = np.argsort(keys, kind="stable")
-    groups = _groups(keys[order], _SAME_DIRECTION)
-    first = np.flatnonzero(np.diff(groups, prepend=-1))
-    supports = np.diff(first, append=groups.size)
+    first, supports = _clusters(keys[order], _SAME_DIRECTION)
     chosen = supports >= _SUPPORTS[0]
-    middle = order[(first + supports // 2)[chosen]]
-    return _Candidates(signed[middle], np.empty(middle.size), supports[chosen])
-
-
-def _shares(observed: Observations, signed: Array) -> tuple[Array, _Mask]:
-    """The share of a known row in every cut, and where that is certain."""
-    slack = 1.0 - observed.points @ signed
-    are_sure = observed.are_whole | (np.abs(slack) > _UNSURE)
-    return np.where(slack > 0.0, 1.0, 0.0), are_sure & ~np.isnan(slack)
+    median = (first + supports // 2)[chosen]
+    return np.asarray(signed[order[median]])
 
 
 def _candidates(
-    observed: Observations, residual: Array, usable: _Mask, limits: Limits | None, least: int
-) -> _Candidates:
-    """Vectors that ``least`` pairs of cuts give, the best supported first."""
+    observed: Observations, residual: Array, usable: _Mask, least: int
+) -> list[tuple[Array, float]]:
+    """Vectors that ``least`` pairs of cuts give and their masses, the best supported first."""
+    # All pairs are looked at, so equal cuts are left out first; one number stands for a vector.
     at = np.flatnonzero(usable)
     keys = residual[at] @ _mixer(residual.shape[1])
-    at = at[_first_of_each(keys, max(_SAME_STATE, observed.error))]
-    parts = list(_differences(observed, residual, at, limits, least))
-    signed = np.concatenate([part[0] for part in parts]) if parts else residual[:0, :-1]
-    masses = np.concatenate([part[1] for part in parts]) if parts else residual[:0, 0]
+    order = np.argsort(keys, kind="stable")
+    first, _ = _clusters(keys[order], max(_SAME_STATE, observed.error))
+    at = at[np.sort(order[first])]  # cuts that differ, in order of time
+    pairs = [
+        (residual[:0, :-1], residual[:0, 0]),
+        *_differences(observed, residual, at, least),
+    ]
+    signed, masses = (np.concatenate(column) for column in zip(*pairs, strict=True))
     keys = signed @ _mixer(signed.shape[1])
     order = np.lexsort((-masses, keys))  # of equal ones the largest share first
     signed, masses, keys = signed[order], masses[order], keys[order]
-    groups = _groups(keys, max(_SAME_ROW, observed.error / float(observed.masses.min())))
-    first = np.flatnonzero(np.diff(groups, prepend=-1))
-    supports = np.diff(first, append=groups.size)
+    tolerance = max(_SAME_ROW, observed.error / float(observed.masses.min()))
+    first, supports = _clusters(keys, tolerance)
+    # A row may have been seen by fractions: the largest tells best which mass it has as a whole.
     heaviest = np.maximum.reduceat(masses, first) if first.size else masses
     chosen = np.flatnonzero(supports >= least)
     chosen = chosen[np.argsort(-supports[chosen], kind="stable")]
     whole = observed.masses[_nearest(heaviest[chosen], observed.masses)]
-    return _Candidates(signed[first[chosen]], whole, supports[chosen])
+    return list(zip(signed[first[chosen]], whole.tolist(), strict=True))
 
 
 def _differences(
     observed: Observations,
     residual: Array,
     at: npt.NDArray[np.intp],
-    limits: Limits | None,
     least: int,
 ) -> Iterator[tuple[Array, Array]]:
     """Differences of pairs of cuts that may be one row, divided by their mass."""
     largest, smallest = observed.masses.max(), _SMALLEST_SHARE * observed.masses.min()
+    # The mass by which two cuts differ is told by their constants, up to the grid: what a whole row
+    # may weigh within that is taken for one. The slope of an intercept, which has no grid, tells it
+    # too.
+    has_exact_slope = observed.resolution > 0.0 and observed.fit_intercept
+    grid = 0.0 if has_exact_slope else observed.resolution
+    slack = _SLACK * observed.masses.min() + grid + 2.0 * observed.error
     for k, i in enumerate(at[:-1]):
         others = at[k + 1 :]
         difference = residual[i] - residual[others]
-        mass, are_whole = _masses_of(difference, observed)
+        mass = np.abs(difference[:, -2 if has_exact_slope else -1])
+        whole = observed.masses[_nearest(mass, observed.masses)]
+        are_whole = np.abs(mass - whole) <= slack
+        if grid > 0.0 or observed.error > 0.0:
+            mass = np.where(are_whole, whole, mass)
         possible = (mass > smallest) & (mass <= largest * (1.0 + _SLACK))
         if least == 1:
             possible &= are_whole
         if not possible.any():
             continue
         difference, mass, others = difference[possible], mass[possible], others[possible]
+        is_more = difference[:, -1] > 0.0
         signed = difference[:, :-1] / np.copysign(mass, difference[:, -1])[:, None]
-        keep = _is_plausible(signed, observed, limits)
-        keep &= ~are_whole[possible] | _agrees(signed, difference[:, -1] > 0.0, observed, i, others)
+        keep = _is_plausible(signed, observed)
+        keep &= ~are_whole[possible] | _agrees(signed, is_more, observed, i, others)
         yield signed[keep], mass[keep]
-
-
-def _masses_of(difference: Array, observed: Observations) -> tuple[Array, _Mask]:
-    """By how much mass two cuts differ, and whether it is that of a whole row.
-
-    Constants tell it up to the grid: what a whole row may weigh within that is taken for one. With
-    an intercept its slope, which has no grid, tells it too.
-    """
-    mass, grid = np.abs(difference[:, -1]), observed.resolution
-    if grid > 0.0 and observed.fit_intercept:
-        mass, grid = np.abs(difference[:, -2]), 0.0
-    whole = observed.masses[_nearest(mass, observed.masses)]
-    slack = _SLACK * observed.masses.min() + grid + 2.0 * observed.error
-    are_whole = np.abs(mass - whole) <= slack
-    is_moved = (grid > 0.0) or (observed.error > 0.0)
-    return np.where(are_whole & is_moved, whole, mass), are_whole
 
 
 def _nearest(values: Array, masses: Array) -> npt.NDArray[np.intp]:
     return np.asarray(np.abs(values[:, None] - masses).argmin(axis=1))
 
 
-def _is_plausible(signed: Array, observed: Observations, limits: Limits | None) -> _Mask:
+def _is_plausible(signed: Array, observed: Observations) -> _Mask:
     """Within the limits, as x or as -x, and with a label for an intercept."""
     keep = np.abs(signed).max(axis=1) < _LARGEST_ENTRY
     if observed.fit_intercept:
         keep &= np.abs(np.abs(signed[:, -1]) - 1.0) <= _SLACK
-    if limits is not None:
-        features = signed[:, : observed.n_features]
-        keep &= _is_within(features, limits) | _is_within(-features, limits)
-    return np.asarray(keep)
+    fits, fits_negative = _within_limits(signed, observed)
+    return np.asarray(keep & (fits | fits_negative))
 
 
-def _is_within(rows: Array, limits: Limits) -> _Mask:
-    low, high = limits
-    inside = (rows >= low - _SLACK) & (rows <= high + _SLACK)
-    return np.asarray(inside.all(axis=1))
+def _within_limits(signed: Array, observed: Observations) -> tuple[_Mask, _Mask]:
+    """Which rows keep to the limits as x, and which as -x; all do where there are none."""
+    low, high = (-np.inf, np.inf) if observed.limits is None else observed.limits
+    rows = signed[:, : observed.n_features]
+    fits, fits_negative = (
+        ((x >= low - _SLACK) & (x <= high + _SLACK)).all(axis=1) for x in (rows, -rows)
+    )
+    return np.asarray(fits), np.asarray(fits_negative)
 
 
 def _agrees(
@@ -318,28 +299,22 @@ def _agrees(
     return np.asarray(~are_known | ((active <= _SAME_ROW) & (idle >= -_SAME_ROW)))
 
 
-def _unknown(found: _Candidates, claims: Array) -> _Candidates:
-    """Those that are not claimed yet, with either sign."""
-    new = [k for k, signed in enumerate(found.signed) if _is_new(signed, claims)]
-    return _Candidates(found.signed[new], found.masses[new], found.supports[new])
-
-
 def _is_new(signed: Array, claims: Array) -> bool:
-    return not _is_among(signed, claims) and not _is_among(-signed, claims)
+    """Whether a row is not claimed yet, with either sign."""
+    apart = np.minimum(
+        np.abs(claims - signed).max(axis=1, initial=0.0),
+        np.abs(claims + signed).max(axis=1, initial=0.0),
+    )
+    return not (apart <= _SAME_DIRECTION).any()
 
 
-def _is_among(signed: Array, claims: Array) -> bool:
-    return bool((np.abs(claims - signed).max(axis=1, initial=0.0) <= _SAME_DIRECTION).any())
-
-
-def _labelled(claims: Array, observed: Observations, limits: Limits | None) -> Claims:
+def _labelled(claims: Array, observed: Observations) -> Claims:
     """Rows from y x, with the label that the intercept or the limits tell."""
     rows = claims[:, : observed.n_features]
-    labels = np.zeros(len(claims))
     if observed.fit_intercept:
         labels = np.sign(claims[:, -1])
-    elif limits is not None:
-        fits, fits_negative = _is_within(rows, limits), _is_within(-rows, limits)
+    else:
+        fits, fits_negative = _within_limits(claims, observed)
         labels = np.where(fits == fits_negative, 0.0, np.where(fits, 1.0, -1.0))
     return Claims(rows * np.where(labels < 0.0, -1.0, 1.0)[:, None], labels)
 
@@ -349,14 +324,9 @@ def _mixer(size: int) -> Array:
     return np.random.default_rng(20251115).normal(size=size)
 
 
-def _groups(sorted_keys: Array, tolerance: float) -> npt.NDArray[np.intp]:
-    """A number for each key; keys closer than the tolerance to the one before have its number."""
-    starts = np.diff(sorted_keys, prepend=sorted_keys[:1]) > tolerance
-    return np.cumsum(starts)
-
-
-def _first_of_each(keys: Array, tolerance: float) -> npt.NDArray[np.intp]:
-    """Places of keys that differ, in order."""
-    order = np.argsort(keys, kind="stable")
-    groups = _groups(keys[order], tolerance)
-    return np.sort(order[np.flatnonzero(np.diff(groups, prepend=-1))])
+def _clusters(
+    sorted_keys: Array, tolerance: float
+) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]]:
+    """Where runs of keys begin that are within the tolerance of the one before, and their sizes."""
+    first = np.flatnonzero(np.diff(sorted_keys, prepend=-np.inf) > tolerance)
+    return first, np.diff(first, append=sorted_keys.size)

@@ -7,14 +7,13 @@ from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 
 from fdrsvm.core.arrays import Array, check_matrix
 from fdrsvm.errors import InvalidInputError
 from fdrsvm.federated.federation import check_client_weights
 from fdrsvm.federated.messages import Broadcast, ClientProfile, Update
-from fdrsvm.privacy.attack import Claims, KnownRows, Limits, recover_rows
-from fdrsvm.privacy.observations import Observations, observe
+from fdrsvm.privacy.attack import Claims, KnownRows, recover_rows
+from fdrsvm.privacy.observations import FeatureRange, Observations, observe
 from fdrsvm.privacy.recording import Recording
 
 KnownParts: TypeAlias = Mapping[str, tuple[Array, Array]]  # client id -> (X, y)
@@ -83,6 +82,10 @@ class LeakAudit:
         """Rows of all clients."""
         return sum(client.n_rows for client in self.clients)
 
+    def _total(self, name: str) -> int | None:
+        counts = [getattr(client, name) for client in self.clients]
+        return None if None in counts else sum(counts)
+
     @property
     def n_claimed(self) -> int:
         """Rows claimed in all."""
@@ -91,14 +94,12 @@ class LeakAudit:
     @property
     def n_recovered(self) -> int | None:
         """Rows recovered in all; None if the true rows were not given."""
-        counts = [client.n_recovered for client in self.clients]
-        return None if None in counts else sum(count for count in counts if count is not None)
+        return self._total("n_recovered")
 
     @property
     def n_from_cuts(self) -> int | None:
         """Rows recovered from cuts alone, in all."""
-        counts = [client.n_from_cuts for client in self.clients]
-        return None if None in counts else sum(count for count in counts if count is not None)
+        return self._total("n_from_cuts")
 
     @property
     def share(self) -> float | None:
@@ -108,17 +109,15 @@ class LeakAudit:
     @property
     def precision(self) -> float | None:
         """Part of all claims that is right."""
-        right = [client.n_right for client in self.clients]
-        if None in right or self.n_claimed == 0:
-            return None
-        return sum(count for count in right if count is not None) / self.n_claimed
+        n_right = self._total("n_right")
+        return None if n_right is None or self.n_claimed == 0 else n_right / self.n_claimed
 
 
 def audit_leak(
     recording: Recording,
     clients_rows: Mapping[str, Array] | None = None,
     *,
-    limits: Limits | None = None,
+    limits: FeatureRange | None = None,
     row_masses: Mapping[str, Array] | None = None,
     with_risks: bool = True,
     known_rows: KnownParts | None = None,
@@ -149,15 +148,16 @@ def audit_leak(
     The attacker is passive: it looks at messages and asks for nothing of its own. One that chooses
     models to be evaluated learns more.
     """
-    found = []
+    leaks = []
     for profile in recording.profiles:
         equal = np.array([1.0 / profile.n_samples])
         masses = np.asarray((row_masses or {}).get(profile.client_id, equal), dtype=np.float64)
         exchanges = recording.of_client(profile.client_id)
         known = _known(known_rows, [profile], equal)
+        true = _true_rows(clients_rows, [profile], known_rows)
         observed = observe(exchanges, profile, masses, resolution=resolution)
-        found.append(_attacked(observed, profile, limits, with_risks, known))
-    return LeakAudit(tuple(_graded(leak, clients_rows, known_rows) for leak in found))
+        leaks.append(_attack(observed, profile, limits, with_risks, known, true))
+    return LeakAudit(tuple(leaks))
 
 
 def audit_sums(
@@ -165,7 +165,7 @@ def audit_sums(
     clients_rows: Mapping[str, Array] | None = None,
     *,
     client_weights: object = "equal",
-    limits: Limits | None = None,
+    limits: FeatureRange | None = None,
     with_risks: bool = True,
     known_rows: KnownParts | None = None,
     resolution: float = 0.0,
@@ -187,16 +187,9 @@ def audit_sums(
     )
     masses = np.unique((alphas / sizes)[alphas > 0.0])
     known = _known(known_rows, recording.profiles, alphas / sizes)
+    true = _true_rows(clients_rows, recording.profiles, known_rows)
     observed = observe(_summed(recording, alphas), profile, masses, resolution=resolution)
-    leak = _attacked(observed, profile, limits, with_risks, known)
-    rows = None
-    if clients_rows is not None:
-        parts = [_rows_of(clients_rows, p) for p in recording.profiles]
-        rows = {SUM: np.concatenate(parts)}
-    if known_rows is not None:
-        X, y = (np.concatenate(part) for part in zip(*known_rows.values(), strict=True))
-        known_rows = {SUM: (X, y)}
-    return LeakAudit((_graded(leak, rows, known_rows),))
+    return LeakAudit((_attack(observed, profile, limits, with_risks, known, true),))
 
 
 def _known(
@@ -214,28 +207,73 @@ def _known(
     return KnownRows(np.concatenate(signed), np.concatenate(weights))
 
 
-def _attacked(
+def _true_rows(
+    clients_rows: Mapping[str, Array] | None,
+    profiles: Sequence[ClientProfile],
+    known_rows: KnownParts | None,
+) -> Array | None:
+    """The rows of some clients that an attack could find, without those that are known."""
+    if clients_rows is None:
+        return None
+    parts: list[Array] = []
+    for profile in profiles:
+        name, n_features = profile.client_id, profile.n_features
+        if name not in clients_rows:
+            raise InvalidInputError(
+                "clients_rows", "must hold every client", f"{name!r} is not there"
+            )
+        parts.append(check_matrix(clients_rows[name], "clients_rows"))
+        if parts[-1].shape[1] != n_features:
+            raise InvalidInputError(
+                "clients_rows",
+                f"rows of {name!r} must have {n_features} features",
+                f"they have {parts[-1].shape[1]}",
+            )
+    true = np.concatenate(parts)
+    if known_rows is None:
+        return true
+    known = np.concatenate([np.asarray(known_rows[profile.client_id][0]) for profile in profiles])
+    return np.asarray(true[[not (known == row).all(axis=1).any() for row in true]])
+
+
+def _attack(
     observed: Sequence[Observations],
     profile: ClientProfile,
-    limits: Limits | None,
+    limits: FeatureRange | None,
     with_risks: bool,
     known: KnownRows | None,
+    true: Array | None,
 ) -> ClientLeak:
-    """Claims of all models together; each row once."""
-    parts = [recover_rows(seen, limits, with_risks=with_risks, known=known) for seen in observed]
-    return ClientLeak(
+    """Claims of all models together, each row once, graded if the true rows are there."""
+    recovered = [recover_rows(one, limits, with_risks=with_risks, known=known) for one in observed]
+    n_known = 0 if known is None else len(known.signed)
+    leak = ClientLeak(
         profile.client_id,
-        profile.n_samples - (0 if known is None else len(known.signed)),
-        sum(len(seen.states) for seen in observed),
-        _together([part.from_all for part in parts], profile.n_features),
-        _together([part.from_cuts for part in parts], profile.n_features),
+        profile.n_samples - n_known,
+        sum(len(one.states) for one in observed),
+        _merge_claims([one.from_all for one in recovered], profile.n_features),
+        _merge_claims([one.from_cuts for one in recovered], profile.n_features),
+    )
+    if true is None:
+        return leak
+    hits, hits_of_cuts = (
+        np.array([_matches(row, true) for row in claims.rows], dtype=bool).reshape(-1, len(true))
+        for claims in (leak.claims, leak.claims_from_cuts)
+    )
+    return replace(
+        leak,
+        n_rows=len(true),
+        n_recovered=int(hits.any(axis=0).sum()),
+        n_right=int(hits.any(axis=1).sum()),
+        n_from_cuts=int(hits_of_cuts.any(axis=0).sum()),
     )
 
 
-def _together(parts: Sequence[Claims], n_features: int) -> Claims:
+def _merge_claims(models: Sequence[Claims], n_features: int) -> Claims:
+    """A row that several models give away is claimed once."""
     rows, labels = np.empty((0, n_features)), np.empty(0)
-    for part in parts:
-        for row, label in zip(*part, strict=True):
+    for claims in models:
+        for row, label in zip(*claims, strict=True):
             if not _matches(row, rows).any():
                 rows, labels = np.vstack([rows, row]), np.append(labels, label)
     return Claims(rows, labels)
@@ -246,49 +284,6 @@ def _matches(row: Array, rows: Array) -> Array:
     tolerance = _MATCH * np.abs(rows).max(axis=0, initial=0.0)
     near = (np.abs(rows - row) <= tolerance).all(axis=1)
     return np.asarray(near | (np.abs(rows + row) <= tolerance).all(axis=1))
-
-
-def _graded(
-    leak: ClientLeak, clients_rows: Mapping[str, Array] | None, known_rows: KnownParts | None
-) -> ClientLeak:
-    if clients_rows is None:
-        return leak
-    true = _rows_of(clients_rows, leak)
-    if known_rows is not None:
-        known = np.asarray(known_rows[leak.client_id][0])
-        true = true[[not (known == row).all(axis=1).any() for row in true]]
-    hits, hits_of_cuts = _hits(leak.claims, true), _hits(leak.claims_from_cuts, true)
-    return replace(
-        leak,
-        n_rows=len(true),
-        n_recovered=int(hits.any(axis=0).sum()),
-        n_right=int(hits.any(axis=1).sum()),
-        n_from_cuts=int(hits_of_cuts.any(axis=0).sum()),
-    )
-
-
-def _hits(claims: Claims, true: Array) -> npt.NDArray[np.bool_]:
-    """Which claim, in rows, is which true row."""
-    hits = np.array([_matches(row, true) for row in claims.rows], dtype=bool)
-    return hits.reshape(len(claims.rows), len(true))
-
-
-def _rows_of(clients_rows: Mapping[str, Array], client: ClientProfile | ClientLeak) -> Array:
-    if client.client_id not in clients_rows:
-        raise InvalidInputError(
-            "clients_rows", "must hold every client", f"{client.client_id!r} is not there"
-        )
-    rows: Array = check_matrix(clients_rows[client.client_id], "clients_rows")
-    n_features = (
-        client.n_features if isinstance(client, ClientProfile) else client.claims.rows.shape[1]
-    )
-    if rows.shape[1] != n_features:
-        raise InvalidInputError(
-            "clients_rows",
-            f"rows of {client.client_id!r} must have {n_features} features",
-            f"they have {rows.shape[1]}",
-        )
-    return rows
 
 
 def _summed(recording: Recording, alphas: Array) -> list[tuple[Broadcast, Update]]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tempfile
 import warnings
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -17,8 +17,8 @@ from fdrsvm.federated.in_process import InProcess
 from fdrsvm.federated.methods.method import Algorithm
 from fdrsvm.federated.problem import make_client
 from fdrsvm.federated.rounds import Result, run_rounds
-from fdrsvm.privacy.attack import Limits
-from fdrsvm.privacy.leak_audit import ClientLeak, LeakAudit, audit_leak, audit_sums
+from fdrsvm.privacy.leak_audit import LeakAudit, audit_leak, audit_sums
+from fdrsvm.privacy.observations import FeatureRange
 from fdrsvm.privacy.recording import Recorded, read_recording
 
 _HALF_SEED = 20251116
@@ -39,7 +39,7 @@ def run_and_audit(
     algorithm: Algorithm[Any],
     *,
     rounds: int = 300,
-    limits: Limits | None = None,
+    limits: FeatureRange | None = None,
     client_weights: Any = "equal",
     **client_settings: Any,
 ) -> Audits:
@@ -71,16 +71,17 @@ def run_and_audit(
             )
         recording = read_recording(folder)
     rows = {name: X for name, (X, _) in parts.items()}
+    known = half_of(parts)
     shared: dict[str, Any] = {
         "limits": limits,
         "resolution": float(client_settings.get("resolution", 0.0)),
     }
-    known = half_of(parts)
+    of_sums = {**shared, "client_weights": client_weights}
     return Audits(
         audit_leak(recording, rows, **shared),
-        audit_sums(recording, rows, client_weights=client_weights, **shared),
+        audit_sums(recording, rows, **of_sums),
         audit_leak(recording, rows, known_rows=known, **shared),
-        audit_sums(recording, rows, client_weights=client_weights, known_rows=known, **shared),
+        audit_sums(recording, rows, known_rows=known, **of_sums),
         result,
     )
 
@@ -96,7 +97,7 @@ def audit_folder(
     folder: PathLike,
     clients_rows: Mapping[str, Array] | None = None,
     *,
-    limits: Limits | None = None,
+    limits: FeatureRange | None = None,
     resolution: float = 0.0,
 ) -> LeakAudit:
     """Attack a recording that :class:`fdrsvm.privacy.Recorded` wrote.
@@ -116,36 +117,28 @@ def leak_table(audit: LeakAudit, half_known: LeakAudit | None = None) -> list[st
     them it recovers.
     """
     header = ["client", "rows", "cuts", "claimed", "from cuts", "recovered", "share"]
-    lines = [_cells(one) for one in audit.clients]
+    lines: list[list[Any]] = []
+    for one in audit.clients:
+        counts = (one.n_claimed, one.n_from_cuts, one.n_recovered, one.share)
+        lines.append([one.client_id, one.n_rows, one.n_cuts, *counts])
     if len(lines) > 1:
-        n_cuts = sum(client.n_cuts for client in audit.clients)
-        found = (audit.n_claimed, audit.n_from_cuts, audit.n_recovered, audit.share)
-        lines.append(["in all", audit.n_rows, n_cuts, *found])
+        counts = (audit.n_claimed, audit.n_from_cuts, audit.n_recovered, audit.share)
+        n_cuts = sum(one.n_cuts for one in audit.clients)
+        lines.append(["in all", audit.n_rows, n_cuts, *counts])
     if half_known is not None:
         header += ["other half", "its recovered", "its share"]
-        others: list[Any] = [*half_known.clients]
-        others += [half_known] * (len(lines) - len(others))
-        for line, other in zip(lines, others, strict=True):
+        others: list[Any] = [*half_known.clients, half_known]
+        for line, other in zip(lines, others, strict=False):  # one client has no line for all
             line += [other.n_rows, other.n_recovered, other.share]
-    return _aligned([header, *([_text(cell) for cell in line] for line in lines)])
-
-
-def _cells(one: ClientLeak) -> list[Any]:
-    found = (one.n_claimed, one.n_from_cuts, one.n_recovered, one.share)
-    return [one.client_id, one.n_rows, one.n_cuts, *found]
+    table = [header, *([_text(cell) for cell in line] for line in lines)]
+    widths = [max(map(len, column)) for column in zip(*table, strict=True)]
+    return [
+        "  ".join([line[0].ljust(widths[0]), *map(str.rjust, line[1:], widths[1:])])
+        for line in table
+    ]
 
 
 def _text(cell: Any) -> str:
     if cell is None:
         return "-"
     return f"{100.0 * cell:.1f} %" if isinstance(cell, float) else str(cell)
-
-
-def _aligned(lines: Iterable[Sequence[str]]) -> list[str]:
-    """The first column to the left, numbers to the right."""
-    table = [list(line) for line in lines]
-    widths = [max(map(len, column)) for column in zip(*table, strict=True)]
-    return [
-        "  ".join([line[0].ljust(widths[0]), *map(str.rjust, line[1:], widths[1:])])
-        for line in table
-    ]

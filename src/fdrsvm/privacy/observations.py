@@ -12,9 +12,9 @@ changed.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -22,9 +22,10 @@ import numpy.typing as npt
 from fdrsvm.core.arrays import Array
 from fdrsvm.core.vectors import dual_norm
 from fdrsvm.errors import CorruptDataError
-from fdrsvm.federated.messages import Broadcast, ClientProfile, Update, Values
+from fdrsvm.federated.messages import Broadcast, ClientProfile, Update, split_prefixes
 
 Exchanges = Sequence[tuple[Broadcast, Update]]
+FeatureRange: TypeAlias = "tuple[Array | float, Array | float]"  # low, high
 _WITH_PENALTY = ("fedsgd", "fedavg", "fedprox")  # their risks have epsilon ||w||^2 in place of it
 
 
@@ -60,6 +61,8 @@ class Observations:
         The grid of risks and constants; 0 if they are exact.
     error : float
         How far any entry of ``states`` may be off, besides the grid.
+    limits : (low, high), optional
+        Agreed limits of the features: they tell rows from sums of rows, and labels.
     """
 
     states: Array
@@ -70,6 +73,7 @@ class Observations:
     risks: Risks | None = None
     resolution: float = 0.0
     error: float = 0.0
+    limits: FeatureRange | None = None
 
     @property
     def n_features(self) -> int:
@@ -77,155 +81,133 @@ class Observations:
         return int(self.points.shape[1]) - int(self.fit_intercept)
 
 
-class _Part(NamedTuple):
+class _Turn(NamedTuple):
     """What concerns one model in a question and its answer."""
 
-    settings: str
+    settings: Mapping[str, Any]  # of the method, or of the one within it
     asked: dict[str, Array]
     answered: dict[str, Array]
 
+    @property
+    def method(self) -> str:
+        return str(self.settings.get("name", ""))
 
-class _Cuts(NamedTuple):
-    """The cuts of one answer."""
+    @property
+    def is_admm(self) -> bool:
+        """Whether its cut is a local solution's, and not that at the model asked about."""
+        return "squares" in self.answered or self.method.startswith("admm")
 
-    states: Array
-    points: Array
-    are_whole: npt.NDArray[np.bool_]
+    @property
+    def points(self) -> Array:
+        """Where the client evaluated: its own start in a bundle's first round, or as asked."""
+        return self.answered["own"][None] if "own" in self.answered else self.asked["points"]
+
+    def check(self, width: int) -> None:
+        """A recording may come from anywhere: shapes and numbers are looked at before use."""
+        answered, asked = self.answered, self.asked
+        n_cuts = answered["slopes"].shape[:1]
+        forms: dict[str, tuple[int, ...]] = {"slopes": (*n_cuts, width), "constants": n_cuts}
+        questions: dict[str, tuple[int, ...]] = {"points": (len(asked.get("points", ())), width)}
+        if "squares" in answered:
+            forms["vector"], questions["rho"] = (width,), ()
+        if "own" in answered:
+            forms["own"] = (width,)
+        for name in ("risks", "norm_weights"):
+            if name in answered:
+                forms[name] = answered[name].shape[:1]
+        for values, shapes in ((answered, forms), (asked, questions)):
+            for name, shape in shapes.items():
+                array = values.get(name)
+                if array is None or array.shape != shape or not np.isfinite(array).all():
+                    raise CorruptDataError(f"recording: {name} is missing or not {shape} numbers")
+
+    def local_solution(self, before: _Turn | None) -> Array:
+        """w_g of ADMM from what it sent: its dual is that of the round before, [admm]."""
+        w, rho = self.asked["points"][0], float(self.asked["rho"])
+        dual = np.ones_like(w)
+        if before is not None:
+            dual = (before.answered["vector"] - w) * (float(before.asked["rho"]) / rho)
+        try:
+            relaxation = float(self.settings["relaxation"])
+        except (KeyError, TypeError, ValueError):
+            raise CorruptDataError(
+                f"recording: no method of ADMM's kind: {str(self.settings)[:80]!r}"
+            ) from None
+        relaxed = self.answered["vector"] - dual
+        return np.asarray((relaxed - (1.0 - relaxation) * w) / relaxation)
 
 
 def observe(
     exchanges: Exchanges, profile: ClientProfile, masses: Array, *, resolution: float = 0.0
 ) -> list[Observations]:
-    """What the server has of one client, a model at a time (several with one-vs-rest)."""
-    names = {name for _, update in exchanges for name in update.values if name.endswith("slopes")}
-    width = profile.n_features + int(profile.fit_intercept)
-    found = []
-    for name in sorted(names):
-        prefix = name.removesuffix("slopes")
-        parts = [
-            _Part(asked.algorithm, _part(asked.values, prefix), _part(got.values, prefix))
-            for asked, got in exchanges
-            if name in got.values
-        ]
-        cuts = list(_all_cuts(parts, width))
-        found.append(
+    """What the server has of one client, one entry per model (several with one-vs-rest)."""
+    turns_of: dict[str, list[_Turn]] = {}  # by the model's number, "" if there is one model
+    for question, update in exchanges:
+        asked = split_prefixes(question.values)
+        try:
+            settings = json.loads(question.algorithm)
+            settings = settings.get("inner", settings)
+        except (ValueError, AttributeError, RecursionError):  # not a method: it has no settings
+            settings = None
+        for model, answered in split_prefixes(update.values).items():
+            if "slopes" in answered:
+                known = settings if isinstance(settings, dict) else {}
+                turn = _Turn(known, asked.get(model, {}), answered)
+                turn.check(profile.n_features + int(profile.fit_intercept))
+                turns_of.setdefault(model, []).append(turn)
+    observed = []
+    for _, turns in sorted(turns_of.items()):
+        states, points, are_whole = (
+            np.concatenate(column) for column in zip(*_all_cuts(turns), strict=True)
+        )
+        observed.append(
             Observations(
-                states=np.concatenate([one.states for one in cuts]),
-                points=np.concatenate([one.points for one in cuts]),
-                are_whole=np.concatenate([one.are_whole for one in cuts]),
+                states=states,
+                points=points,
+                are_whole=are_whole,
                 masses=masses,
                 fit_intercept=profile.fit_intercept,
-                risks=_all_risks(parts, profile),
+                risks=_all_risks(turns, profile),
                 resolution=resolution,
             )
         )
-    return found
+    return observed
 
 
-def _part(values: Values, prefix: str) -> dict[str, Array]:
-    """One model's arrays, without its number in front."""
-    return {
-        name.removeprefix(prefix): array
-        for name, array in values.items()
-        if name.startswith(prefix)
-    }
-
-
-def _all_cuts(parts: Sequence[_Part], width: int) -> Iterator[_Cuts]:
-    before: _Part | None = None
-    for part in parts:
-        _check(part, width)
-        slopes, constants = part.answered["slopes"], part.answered["constants"]
-        points = np.full((len(constants), width), np.nan)
+def _all_cuts(turns: Sequence[_Turn]) -> Iterator[tuple[Array, Array, npt.NDArray[np.bool_]]]:
+    """States, points and whether they are whole, of each answer."""
+    before: _Turn | None = None
+    for turn in turns:
+        slopes, constants = turn.answered["slopes"], turn.answered["constants"]
+        points = np.full(slopes.shape, np.nan)
         are_whole = np.zeros(len(constants), dtype=bool)
-        if "squares" in part.answered:  # ADMM: one cut, at the local solution
-            points[0] = _local_solution(part, before)
-            before = part
-        elif not _is_admm(part):  # of a sum of ADMM's cuts nobody knows the local solutions
-            there = part.asked["points"]
-            if "own" in part.answered:
-                there = part.answered["own"][None]
-            points[: len(there)] = there[: len(points)]
-            are_whole[: len(there)] = True
-        yield _Cuts(np.column_stack([-slopes, constants]), points, are_whole)
+        if "squares" in turn.answered:  # ADMM: one cut, at the local solution
+            points[0] = turn.local_solution(before)
+            before = turn
+        elif not turn.is_admm:  # of a sum of ADMM's cuts nobody knows the local solutions
+            n_points = len(turn.points)
+            points[:n_points] = turn.points[: len(points)]
+            are_whole[:n_points] = True
+        yield np.column_stack([-slopes, constants]), points, are_whole
 
 
-def _all_risks(parts: Sequence[_Part], profile: ClientProfile) -> Risks | None:
+def _all_risks(turns: Sequence[_Turn], profile: ClientProfile) -> Risks | None:
     """Risks at the models asked about, of methods whose risk is a mean hinge and a norm term.
 
     In the first round of a bundle each client is at a model of its own, which sums do not tell.
     """
     norm: Any = profile.norm
-    points, values, sizes, weights = [], [], [], []
-    for part in parts:
-        there = part.answered["own"][None] if "own" in part.answered else part.asked["points"]
-        name = _method_name(part.settings)
-        risks = part.answered.get("risks")
-        if risks is None or len(risks) != len(there) or name.startswith("feddro"):
+    rows = []
+    for turn in turns:
+        points, risks = turn.points, turn.answered.get("risks")
+        if risks is None or len(risks) != len(points) or turn.method.startswith("feddro"):
             continue
-        norms = np.array([dual_norm(w, norm) for w in there[:, : profile.n_features]])
-        given = part.answered.get("norm_weights", np.empty(0))[: len(there)]
-        has_cuts_here = not _is_admm(part) and len(given) == len(there)
-        weight = given if has_cuts_here else np.full(len(there), profile.floor)
-        if name in _WITH_PENALTY:
-            squares = (there[:, : profile.n_features] ** 2).sum(axis=1)
-            risks, weight = risks - profile.epsilon * squares, np.zeros(len(there))
-        points.append(there)
-        values.append(risks)
-        sizes.append(norms)
-        weights.append(weight)
-    if not points:
-        return None
-    return Risks(*(np.concatenate(part) for part in (points, values, sizes, weights)))
-
-
-def _is_admm(part: _Part) -> bool:
-    """Whether its cut is a local solution's, and not that at the model asked about."""
-    return "squares" in part.answered or _method_name(part.settings).startswith("admm")
-
-
-def _method_name(settings: str) -> str:
-    """Of the method, or of the one within it; "" if it has none."""
-    try:
-        found = json.loads(settings)
-        return str(found.get("inner", found)["name"])
-    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
-        return ""
-
-
-def _local_solution(part: _Part, before: _Part | None) -> Array:
-    """w_g of ADMM from what it sent: its dual is that of the round before, [admm]."""
-    w, rho = part.asked["points"][0], float(part.asked["rho"])
-    dual = np.ones_like(w)
-    if before is not None:
-        dual = (before.answered["vector"] - w) * (float(before.asked["rho"]) / rho)
-    relaxation = _relaxation(part.settings)
-    relaxed = part.answered["vector"] - dual
-    return np.asarray((relaxed - (1.0 - relaxation) * w) / relaxation)
-
-
-def _relaxation(settings: str) -> float:
-    try:
-        found = json.loads(settings)
-        return float(found.get("inner", found)["relaxation"])
-    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
-        raise CorruptDataError(f"recording: no method of ADMM's kind: {settings[:80]!r}") from None
-
-
-def _check(part: _Part, width: int) -> None:
-    """A recording may come from anywhere: shapes and numbers are looked at before use."""
-    n_cuts = part.answered["slopes"].shape[:1]
-    forms: dict[str, tuple[int, ...]] = {"slopes": (*n_cuts, width), "constants": n_cuts}
-    asked: dict[str, tuple[int, ...]] = {"points": (len(part.asked.get("points", ())), width)}
-    if "squares" in part.answered:
-        forms["vector"], asked["rho"] = (width,), ()
-    if "own" in part.answered:
-        forms["own"] = (width,)
-    for name in ("risks", "norm_weights"):
-        if name in part.answered:
-            forms[name] = part.answered[name].shape[:1]
-    for values, shapes in ((part.answered, forms), (part.asked, asked)):
-        for name, shape in shapes.items():
-            array = values.get(name)
-            if array is None or array.shape != shape or not np.isfinite(array).all():
-                raise CorruptDataError(f"recording: {name} is missing or not {shape} numbers")
+        features = points[:, : profile.n_features]
+        given = turn.answered.get("norm_weights", np.empty(0))[: len(points)]
+        has_cuts_here = not turn.is_admm and len(given) == len(points)
+        weights = given if has_cuts_here else np.full(len(points), profile.floor)
+        if turn.method in _WITH_PENALTY:
+            risks = risks - profile.epsilon * (features**2).sum(axis=1)
+            weights = np.zeros(len(points))
+        rows.append((points, risks, np.array([dual_norm(w, norm) for w in features]), weights))
+    return Risks(*map(np.concatenate, zip(*rows, strict=True))) if rows else None

@@ -42,7 +42,7 @@ def pieces_of(risks: Risks, resolution: float, worst: float) -> Pieces:
     ``resolution`` is the grid of the risks, ``worst`` the largest error of use.
     """
     n_points, width = risks.points.shape
-    found = []
+    shown = []
     if n_points > width:
         linear = risks.values - risks.norm_weights * risks.sizes
         noise = _EXTRA * (_ROUNDING * (1.0 + np.abs(risks.values)) + resolution)
@@ -54,29 +54,16 @@ def pieces_of(risks: Risks, resolution: float, worst: float) -> Pieces:
                 np.arange(at, n_points),
                 np.arange(at, -1, -1),
             )
-            piece = _first_piece(risks, linear, noise, orders, at)
+            # From the first order of the models, nearest first, in which a piece shows.
+            pieces = (_piece_at(risks, linear, noise, order, at) for order in orders)
+            piece = next((one for one in pieces if one is not None), None)
             if piece is not None and piece[1] <= worst:
-                found.append((piece[0], risks.points[at], piece[1]))
+                shown.append((piece[0], risks.points[at], piece[1]))
     return Pieces(
-        np.array([state for state, _, _ in found]).reshape(-1, width + 1),
-        np.array([point for _, point, _ in found]).reshape(-1, width),
-        np.array([error for _, _, error in found]),
+        np.array([state for state, _, _ in shown]).reshape(-1, width + 1),
+        np.array([point for _, point, _ in shown]).reshape(-1, width),
+        np.array([error for _, _, error in shown]),
     )
-
-
-def _first_piece(
-    risks: Risks,
-    linear: Array,
-    noise: Array,
-    orders: tuple[npt.NDArray[np.intp], ...],
-    at: int,
-) -> tuple[Array, float] | None:
-    """From the first order of the models, nearest first, in which one shows."""
-    for order in orders:
-        piece = _piece_at(risks, linear, noise, order, at)
-        if piece is not None:
-            return piece
-    return None
 
 
 def _piece_at(
@@ -84,6 +71,8 @@ def _piece_at(
 ) -> tuple[Array, float] | None:
     """(s, c) of the piece that a model lies in, and their error; None if it does not show."""
     width = risks.points.shape[1]
+    reach = 1.0 + np.abs(risks.points).sum(axis=1)
+    norm_term = risks.norm_weights[at] * risks.sizes
     is_alike = np.abs(risks.norm_weights - risks.norm_weights[at]) <= _SAME_WEIGHT
     same = nearest[is_alike[nearest]]
     for n_used in (width + 2, width + 1):  # one more than needed is a check of its own
@@ -92,27 +81,26 @@ def _piece_at(
             continue
         for _ in range(_REFITS):
             fit = _fitted(risks.points, linear, noise, used, at)
-            if fit is None or not _is_below(risks, fit[0], noise, at):
+            if fit is None:
                 break
-            inside = np.abs(linear - _values(fit[0], risks.points)) <= noise
-            more = np.flatnonzero(inside & is_alike)
-            if more.size <= used.size:
+            values = fit[0][-1] - risks.points @ fit[0][:-1]
+            if not (values + norm_term <= risks.values + noise * reach).all():
+                break  # a cut that touches lies below all risks
+            inside = np.abs(linear - values) <= noise
+            agreeing = np.flatnonzero(inside & is_alike)
+            if agreeing.size <= used.size:
                 return fit
-            used = more
+            used = agreeing  # more models in the piece leave less rounding
         else:
             return _fitted(risks.points, linear, noise, used, at)
     return None
-
-
-def _values(state: Array, points: Array) -> Array:
-    return np.asarray(state[-1] - points @ state[:-1])
 
 
 def _fitted(
     points: Array, linear: Array, noise: Array, used: npt.NDArray[np.intp], at: int
 ) -> tuple[Array, float] | None:
     """Least squares about the model itself, where rounding hurts least."""
-    steps = points[used] - points[at]
+    steps = points[used] - points[at]  # an intercept at the model itself: no constant to fit
     left, spread, right = np.linalg.svd(steps, full_matrices=False)
     if spread.size < points.shape[1] or not spread[-1] > _SPREAD * max(float(spread[0]), 1e-300):
         return None
@@ -122,10 +110,3 @@ def _fitted(
         return None
     error = float(noise[at] / spread[-1]) * (1.0 + float(np.abs(points[at]).sum()))
     return np.append(slope, linear[at] + slope @ points[at]), error
-
-
-def _is_below(risks: Risks, state: Array, noise: Array, at: int) -> bool:
-    """Whether it is a cut of all risks: a touching one lies below them."""
-    bound = _values(state, risks.points) + risks.norm_weights[at] * risks.sizes
-    reach = 1.0 + np.abs(risks.points).sum(axis=1)
-    return bool((bound <= risks.values + noise * reach).all())

@@ -6,10 +6,10 @@ encoded message. Messages carry their own SHA-256 (codec.py), so a change does n
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 from fdrsvm.core.files import PathLike
 from fdrsvm.errors import CorruptDataError, InvalidInputError
@@ -122,20 +122,10 @@ def read_recording(
     size = path.stat().st_size
     if size > max_bytes:
         raise CorruptDataError(f"recording: {size} bytes, at most {max_bytes} are allowed")
-    with path.open("rb") as file:
-        if file.read(len(_MARK)) != _MARK:
-            raise CorruptDataError("recording: not a file of this package")
-        return _assemble(file, size - len(_MARK), max_message_bytes)
-
-
-def _assemble(file: IO[bytes], left: int, max_message_bytes: int) -> Recording:
-    """Profiles as they stand, and each answer with the question it belongs to."""
     profiles: dict[str, ClientProfile] = {}
     asked: dict[tuple[str, int, str], Broadcast] = {}
     exchanges: list[tuple[Broadcast, Update]] = []
-    while left > 0:
-        message, length = _next_message(file, left, max_message_bytes)
-        left -= length
+    for message in _messages(path, size, max_message_bytes):
         if isinstance(message, ClientProfile):
             profiles[message.client_id] = message
             continue
@@ -151,19 +141,25 @@ def _assemble(file: IO[bytes], left: int, max_message_bytes: int) -> Recording:
     return Recording(tuple(profiles.values()), tuple(exchanges))
 
 
-def _next_message(
-    file: IO[bytes], left: int, max_message_bytes: int
-) -> tuple[ClientProfile | Broadcast | Update, int]:
-    """The next message, and how many bytes of the file it takes."""
-    kind, stated = file.read(1), file.read(_LENGTH_BYTES)
-    length = int.from_bytes(stated, "little")
-    taken = 1 + _LENGTH_BYTES + length
-    if len(stated) < _LENGTH_BYTES or taken > left:
-        raise CorruptDataError("recording: it is cut short")
-    if length > max_message_bytes:
-        raise CorruptDataError(
-            f"recording: a message of {length} bytes, at most {max_message_bytes} are allowed"
-        )
-    if kind not in _DECODERS:
-        raise CorruptDataError(f"recording: a message of kind {kind!r}")
-    return _DECODERS[kind](file.read(length)), taken
+def _messages(
+    path: Path, left: int, max_message_bytes: int
+) -> Iterator[ClientProfile | Broadcast | Update]:
+    """The messages in a file of ``left`` bytes, one by one."""
+    with path.open("rb") as file:
+        if file.read(len(_MARK)) != _MARK:
+            raise CorruptDataError("recording: not a file of this package")
+        left -= len(_MARK)
+        while left > 0:
+            kind, stated = file.read(1), file.read(_LENGTH_BYTES)
+            length = int.from_bytes(stated, "little")
+            left -= 1 + _LENGTH_BYTES + length
+            if len(stated) < _LENGTH_BYTES or left < 0:
+                raise CorruptDataError("recording: it is cut short")
+            if length > max_message_bytes:
+                raise CorruptDataError(
+                    f"recording: a message of {length} bytes, at most {max_message_bytes} are "
+                    "allowed"
+                )
+            if kind not in _DECODERS:
+                raise CorruptDataError(f"recording: a message of kind {kind!r}")
+            yield _DECODERS[kind](file.read(length))

@@ -22,18 +22,19 @@ _MAX_SPANS = 300
 
 def common_directions(states: Array) -> Array:
     """Vectors z for every pair of spans with one direction (z, 1) in common, repeats included."""
-    spans = _spans(np.diff(states, axis=0))
-    found = [span[0] for span in spans if len(span) == 1]
+    spans = spans_of(np.diff(states, axis=0))
+    directions = [span[0] for span in spans if len(span) == 1]
     for left, right in combinations(spans, 2):
         rotation, cosines, _ = np.linalg.svd(left @ right.T)
+        # A cosine of 1 is a direction in both; two of them could be any mixture of two rows.
         if np.count_nonzero(cosines > 1.0 - _COMMON) == 1:
-            found.append(rotation[:, 0] @ left)
-    directions = np.array(found).reshape(-1, states.shape[1])
-    directions = directions[np.abs(directions[:, -1]) > _SMALLEST_LAST]
-    return np.asarray(directions[:, :-1] / directions[:, -1:])
+            directions.append(rotation[:, 0] @ left)
+    common = np.array(directions).reshape(-1, states.shape[1])
+    common = common[np.abs(common[:, -1]) > _SMALLEST_LAST]  # the last entry of a row is 1
+    return np.asarray(common[:, :-1] / common[:, -1:])
 
 
-def _spans(differences: Array) -> list[Array]:
+def spans_of(differences: Array) -> list[Array]:
     """Orthonormal rows of the span of a few successive differences, from every start.
 
     As many differences are taken as it needs for one more to add nothing; a start where they would
@@ -42,8 +43,13 @@ def _spans(differences: Array) -> list[Array]:
     spans: list[Array] = []
     for start in range(len(differences) - 1):
         span = _span_from(differences[start : start + differences.shape[1]])
-        if span is not None and not (spans and _is_equal(spans[-1], span)):
-            spans.append(span)
+        if span is None:
+            continue
+        if spans and len(spans[-1]) == len(span):
+            cosines = np.linalg.svd(spans[-1] @ span.T, compute_uv=False)
+            if cosines[-1] > 1.0 - _COMMON:  # the same span
+                continue
+        spans.append(span)
     return spans[:: 1 + len(spans) // _MAX_SPANS]  # all pairs of these are looked at
 
 
@@ -61,9 +67,3 @@ def _span_from(differences: Array) -> Array | None:
             return basis
         basis = np.vstack([basis, rest / size])
     return None
-
-
-def _is_equal(left: Array, right: Array) -> bool:
-    return len(left) == len(right) and bool(
-        np.linalg.svd(left @ right.T, compute_uv=False)[-1] > 1.0 - _COMMON
-    )

@@ -4,7 +4,7 @@
     server   w <- w - step(t) sum_g alpha_g u_g,    model = weighted mean of the iterates
 
 Nothing else leaves a client: a risk or a cut would cost privacy too. So nothing is certified:
-objective and gap stay infinite. What the rounds spend: ``epsilon_spent`` in privacy.py.
+objective and gap stay infinite. What the rounds spend: ``epsilon_spent`` in differential.py.
 """
 
 from __future__ import annotations

@@ -1,9 +1,12 @@
-"""What a client remembers of secure sums: for a run, a session, and an upload that waits.
+"""What a client remembers of secure sums, and the promises that it does not go back on.
 
 Promises    hold in the whole run, whatever sessions the server opens: the weights, and for which
             survivors a round's answer was given
 Session     the private key, and the number of the last upload
 Waiting     the last upload's secrets, until they are revealed or another upload comes
+
+A new session forgets the secrets of the one before, and no promise. All of it is stored as named
+arrays beside the inner method's memory, under "inner/", which is as if nothing were masked.
 """
 
 from __future__ import annotations
@@ -16,17 +19,21 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from fdrsvm.federated.client_memory import NO_MEMORY, Memory, memory_from_arrays, memory_to_arrays
 from fdrsvm.federated.joining import TellableError
-from fdrsvm.federated.secure.primitives import KEY_BYTES
-from fdrsvm.federated.secure.secure_step import Member
-from fdrsvm.federated.secure.words import from_words, stack, to_words
+from fdrsvm.federated.messages import add_prefix, split_prefixes
+from fdrsvm.federated.secure.primitives import HASH_BYTES, KEY_BYTES, from_words, stack, to_words
+from fdrsvm.federated.secure.secure_step import Arrays, Member
 
-Arrays = Mapping[str, npt.NDArray[Any]]
-HASH_BYTES = 32
 # A server that crashed asks for the last few rounds again; older ones are not given out any more.
 _KEPT_ROUNDS = 8
 _SAME = 1e-9  # weights are rounded when they are divided by their sum
-_REPLY = "reply/"
+_REPLY, _INNER, _INNER_ROUNDS = "reply", "inner", "inner rounds"
+
+
+def refusal(rule: str, breach: str) -> TellableError:
+    """What a client says where it does not do what it is asked; no value of its data is in it."""
+    return TellableError("secure-sum", rule, breach)
 
 
 def name_hash(client_id: str) -> bytes:
@@ -46,11 +53,11 @@ class Promises:
         own = members[position].weight
         weights = dict(self.weights)
         for member in members:
-            name, weight = name_hash(member.client_id), member.weight / own
-            known = weights.setdefault(name, weight)
+            # Relative weights stay the same when a member is left out and the rest is scaled up.
+            weight = member.weight / own
+            known = weights.setdefault(name_hash(member.client_id), weight)
             if abs(weight - known) > _SAME * known:
-                raise TellableError(
-                    "secure-sum",
+                raise refusal(
                     "weights must stay as they are in the whole run: sums with other ones could be "
                     "solved for single answers",
                     f"that of {member.client_id!r} changed beside this client's",
@@ -62,12 +69,11 @@ class Promises:
         given = dict(self.given)
         is_too_old = len(given) == _KEPT_ROUNDS and round_ < min(given)
         if is_too_old or given.get(round_, group) != group:
-            raise TellableError(
-                "secure-sum",
+            breach = ", or is too old to know" if is_too_old else " with others"
+            raise refusal(
                 "a round's answer is given in one sum: two over other survivors would differ by "
                 "single answers",
-                f"that of round {round_} was given"
-                + (", or is too old to know" if is_too_old else " with others"),
+                f"that of round {round_} was given{breach}",
             )
 
     def with_given(self, round_: int, group: bytes) -> Promises:
@@ -110,8 +116,8 @@ class Session:
     last_reply: Arrays = field(default_factory=dict)
 
 
-def session_arrays(session: Session) -> dict[str, npt.NDArray[Any]]:
-    """A session in a form that memories can hold."""
+def store_session(session: Session, inner: Memory) -> dict[str, npt.NDArray[Any]]:
+    """A session and the inner method's memory in a form that memories can hold."""
     promises, waiting = session.promises, session.waiting
     stored: dict[str, npt.NDArray[Any]] = {
         "session": to_words(session.digest),
@@ -123,6 +129,7 @@ def session_arrays(session: Session) -> dict[str, npt.NDArray[Any]]:
         "run weights": np.array(list(promises.weights.values()), dtype=np.float64),
         "given rounds": np.array([round_ for round_, _ in promises.given], dtype=np.int64),
         "given to": stack([group for _, group in promises.given], HASH_BYTES),
+        **add_prefix(_REPLY, session.last_reply),
     }
     if waiting is not None:
         stored |= {
@@ -130,55 +137,55 @@ def session_arrays(session: Session) -> dict[str, npt.NDArray[Any]]:
             "own key": to_words(waiting.own_key),
             "upload": to_words(waiting.digest),
             "place": np.array([waiting.round, waiting.position]),
-            "names": stack(list(waiting.names), HASH_BYTES),
-            "keys": stack(list(waiting.publics), KEY_BYTES),
+            "names": stack(waiting.names, HASH_BYTES),
+            "keys": stack(waiting.publics, KEY_BYTES),
             "weights": np.array(waiting.weights),
             "agreed": np.array(waiting.agreed, dtype=np.int64),
         }
-    return {**stored, **{_REPLY + name: array for name, array in session.last_reply.items()}}
+    if inner.run_id:
+        header, arrays = memory_to_arrays(inner)
+        stored[_INNER_ROUNDS] = np.array(header["past"], dtype=np.int64)
+        stored |= add_prefix(_INNER, arrays)
+    return stored
 
 
-def session_from(stored: Arrays) -> Session:
-    """What ``session_arrays`` stored; a first one if there is none."""
+def load_session(stored: Arrays, run_id: str) -> tuple[Session, Memory]:
+    """What ``store_session`` put there; a first session and no memory if there is nothing."""
     if "session" not in stored:
-        return Session()
-    weights = zip(_hashes(stored["run names"]), stored["run weights"].tolist(), strict=True)
-    given = zip(stored["given rounds"].tolist(), _hashes(stored["given to"]), strict=True)
-    return Session(
+        return Session(), NO_MEMORY
+    sets = split_prefixes(stored)
+    weights = zip(_rows(stored["run names"]), stored["run weights"].tolist(), strict=True)
+    given = zip(stored["given rounds"].tolist(), _rows(stored["given to"]), strict=True)
+    waiting = None
+    if "context" in stored:
+        round_, position = stored["place"].tolist()
+        waiting = Waiting(
+            context=from_words(stored["context"], HASH_BYTES),
+            round=round_,
+            position=position,
+            own_key=from_words(stored["own key"], KEY_BYTES),
+            digest=from_words(stored["upload"], HASH_BYTES),
+            names=_rows(stored["names"]),
+            publics=_rows(stored["keys"]),
+            weights=tuple(stored["weights"].tolist()),
+            agreed=tuple(stored["agreed"].tolist()),
+        )
+    session = Session(
         digest=from_words(stored["session"], HASH_BYTES),
         private=from_words(stored["private"], KEY_BYTES),
         number=int(stored["number"]),
-        waiting=_waiting_from(stored) if "context" in stored else None,
+        waiting=waiting,
         promises=Promises(dict(weights), tuple(given)),
         is_lost=bool(stored["is lost"]),
         last_asked=from_words(stored["last asked"], HASH_BYTES),
-        last_reply=under(stored, _REPLY),
+        last_reply=sets.get(_REPLY, {}),
     )
+    if _INNER_ROUNDS not in stored:
+        return session, NO_MEMORY
+    header = {"run_id": run_id, "past": stored[_INNER_ROUNDS].tolist()}
+    return session, memory_from_arrays(header, sets.get(_INNER, {}))
 
 
-def _waiting_from(stored: Arrays) -> Waiting:
-    round_, position = stored["place"].tolist()
-    return Waiting(
-        context=from_words(stored["context"], HASH_BYTES),
-        round=round_,
-        position=position,
-        own_key=from_words(stored["own key"], KEY_BYTES),
-        digest=from_words(stored["upload"], HASH_BYTES),
-        names=_hashes(stored["names"]),
-        publics=_hashes(stored["keys"]),
-        weights=tuple(stored["weights"].tolist()),
-        agreed=tuple(stored["agreed"].tolist()),
-    )
-
-
-def _hashes(rows: npt.NDArray[Any]) -> tuple[bytes, ...]:
+def _rows(rows: npt.NDArray[Any]) -> tuple[bytes, ...]:
+    """Hashes or keys: both have 32 bytes."""
     return tuple(from_words(row, HASH_BYTES) for row in rows)
-
-
-def under(stored: Arrays, prefix: str) -> dict[str, npt.NDArray[Any]]:
-    """The arrays whose names begin so, without that beginning."""
-    return {
-        name.removeprefix(prefix): array
-        for name, array in stored.items()
-        if name.startswith(prefix)
-    }

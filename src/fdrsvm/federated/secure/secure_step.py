@@ -1,22 +1,35 @@
-"""One step of a secure sum, as a broadcast's ``algorithm`` describes it: [secure-sum].
+"""What server and clients agree on in a secure sum: its steps, and which weights hide a client.
+
+A step is what a broadcast's ``algorithm`` describes, [secure-sum]. It asks for
 
 upload   the inner method's answer, weighted and masked, and a share of the mask's seed for each
          client, sealed, with what proves later who was wrong; from a client that the members do not
          name with its key of this session: that key
-agree    needed if a member is gone: the masks in common with those who are, a word to every other
-         survivor that these are the survivors, and which letter cannot be opened
+agree    needed if a member is gone: the masks in common with those who are, an assurance for every
+         other survivor that these are the survivors, and which letter cannot be opened
 unmask   the keys to the letters of the survivors
+
+Nothing here needs ``cryptography``: a client without it can still say that it lacks it.
 """
 
 from __future__ import annotations
 
+import hashlib
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal, NamedTuple
 
+import numpy.typing as npt
+
+from fdrsvm.core.codec import pack
 from fdrsvm.errors import InvalidInputError
+from fdrsvm.federated.messages import Broadcast
+
+Arrays = Mapping[str, npt.NDArray[Any]]
+# Names in messages: what the inner method is asked, what it answers, and a 1 to count clients by.
+ASKED, MASKED, PRESENT = "asked", "masked", "n_present"
 
 FEWEST = 3
 # [weights in a sum]: of one client, of two together, of the smallest beside the largest, and how
@@ -45,7 +58,7 @@ def threshold(n_members: int) -> int:
 
 
 def broken_weight_rule(weights: Sequence[float]) -> str:
-    """What is wrong with a sum of such weights, in words; nothing if it hides every client.
+    """What is wrong with a sum of such weights, in words; "" if it hides every client.
 
     With more than half of the weight a client's answer is narrowed down by every sum, whatever it
     is; many small ones on the other side cancel each other; two with nearly all of the weight know
@@ -126,9 +139,16 @@ def _check_members(members: tuple[Member, ...]) -> None:
             f"there must be at least {FEWEST} members: of two each knows the other's part",
             f"there are {len(members)}",
         )
-    whole = all(_is_member(member) for member in members)
+    are_whole = all(
+        type(client_id) is str
+        and type(public) is str
+        and _KEY.fullmatch(public) is not None
+        and isinstance(weight, float | int)
+        and 0.0 < weight <= 1.0
+        for client_id, public, weight in members
+    )
     n_names, n_keys = len({m.client_id for m in members}), len({m.public for m in members})
-    if not whole or not n_names == n_keys == len(members):
+    if not are_whole or not n_names == n_keys == len(members):
         raise InvalidInputError(
             "secure-sum",
             "every member must have a name and a key of its own, and a weight above 0",
@@ -138,13 +158,12 @@ def _check_members(members: tuple[Member, ...]) -> None:
         raise InvalidInputError("secure-sum", "weights must sum to 1 at most", "they do not")
 
 
-def _is_member(member: tuple[Any, ...]) -> bool:
-    client_id, public, weight = member
-    return (
-        type(client_id) is str
-        and type(public) is str
-        and _KEY.fullmatch(public) is not None
-        and isinstance(weight, float | int)
-        and math.isfinite(weight)
-        and 0.0 < weight <= 1.0
-    )
+def context_of(broadcast: Broadcast) -> bytes:
+    """The hash of all that an upload's broadcast says, except for whom it is."""
+    header = {"run_id": broadcast.run_id, "round": broadcast.round, "step": broadcast.algorithm}
+    return hashlib.sha256(pack("secure sum", 1, header, broadcast.values)).digest()
+
+
+def digest_of(upload: Arrays) -> bytes:
+    """The hash of all that an upload says."""
+    return hashlib.sha256(pack("secure upload", 1, {}, upload)).digest()
