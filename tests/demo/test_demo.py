@@ -8,15 +8,15 @@ from fdrsvm.demo.four_plants import (
     KAPPA,
     NORM,
     TOL,
-    Plant,
+    DemoPlant,
     compare_plants,
     f1_score,
     format_table,
     joining_pays,
     make_data,
-    risk_at_training_radius,
     run_demo,
     train_alone,
+    weights,
 )
 from fdrsvm.risk.worst_case import RiskOracle
 
@@ -34,13 +34,13 @@ def test_four_plants_with_some_wrong_labels():
 def test_the_robust_model_does_better_in_the_worst_case_and_on_average_with_noisy_sensors():
     runs = [run_demo(seed)[1] for seed in (1, 2, 3)]
     for plain, usual, robust in runs:
-        assert risk_at_training_radius(robust) < risk_at_training_radius(plain)
+        assert robust.risk_at_training_radius < plain.risk_at_training_radius
         assert robust.accuracy > usual.accuracy - 0.05
         for outcome in (plain, usual, robust):
             assert (np.diff(outcome.risk) >= -1e-12).all()
         for outcome in (plain, robust):
-            assert outcome.training.gap <= TOL
-            assert outcome.training.objective < 0.7
+            assert outcome.estimator.gap_ <= TOL
+            assert outcome.estimator.objective_ < 0.7
     gains = [robust.accuracy_noisy - plain.accuracy_noisy for plain, _, robust in runs]
     assert np.mean(gains) > 0.0
 
@@ -70,7 +70,7 @@ def test_plants_are_compared_on_the_same_rows():
     assert [outcome.plants for outcome in outcomes[:-1]] == [(), ()]
     for model in ("federated", "pooled"):  # one model for all, on one test set
         assert len({plant.all_leaks[model] for plant in plants}) == 1
-    w = outcomes[-1].training.model
+    w = weights(outcomes[-1].estimator)
     assert plants[0].all_leaks["federated"] == f1_score(w, data.X_test, data.y_test)
     for (X, y), plant in zip(data.plants, plants, strict=True):
         own = np.isin(data.leak_test, (0.0, plant.leak))
@@ -90,9 +90,8 @@ def test_the_table_and_its_sentence_show_the_plants():
 
 def test_the_sentence_follows_the_numbers():
     def plant(name, alone, own):
-        return Plant(
+        return DemoPlant(
             name,
-            100,
             0.001,
             {"alone": alone, "federated": 0.8, "pooled": 0.85},
             {"alone": own, "federated": 0.5, "pooled": 0.5},
