@@ -21,7 +21,7 @@ from fdrsvm.core.arrays import Array
 from fdrsvm.core.norms import Norm
 from fdrsvm.datasets.pump import make_pump
 from fdrsvm.estimators import DRSVC, FDRSVC, FedSVC
-from fdrsvm.risk.worst_case import RiskOracle
+from fdrsvm.inspection.robustness import risk_curve
 
 TOL = 1e-4  # certified relative gap
 SENSOR_NOISE = 0.1  # standard deviation, in units of a feature's range
@@ -111,18 +111,16 @@ def make_data(seed: int) -> DemoData:
 def evaluate(name: str, data: DemoData, estimator: Any, seed: int) -> DemoModel:
     """Accuracy with good and with noisy sensors, and the worst-case risk as the radius grows."""
     X, y = data.X_test, data.y_test
-    w, b = estimator.coef_[0], float(estimator.intercept_[0])
     rng = np.random.default_rng(seed)
     noisy = [X + SENSOR_NOISE * rng.normal(size=X.shape) for _ in range(50)]
     inside = np.clip(X, 0.0, 1.0)  # the box is the training rows' range
     ball: dict[str, Any] = {"kappa": KAPPA, "norm": NORM, "support": "unit-box"}
-    risk = [RiskOracle(inside, y, epsilon=epsilon, **ball)(w, b).value for epsilon in RADII]
     return DemoModel(
         name=name,
         estimator=estimator,
-        accuracy=float(np.mean(y * (X @ w + b) > 0)),
-        accuracy_noisy=float(np.mean([y * (Z @ w + b) > 0 for Z in noisy])),
-        risk=np.array(risk),
+        accuracy=estimator.score(X, y),
+        accuracy_noisy=float(np.mean([estimator.score(Z, y) for Z in noisy])),
+        risk=risk_curve(estimator, inside, y, radii=RADII, **ball).risk,
     )
 
 

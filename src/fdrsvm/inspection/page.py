@@ -336,7 +336,7 @@ def one_sample(subject: _Subject, asked: int | None) -> dict[str, Any]:
     after = scaling.undo(turn.points[[sample]])[0]
     places = {name: p for p, name in enumerate(turn.feature_names)}
     changed = [places[change.feature] for change in turn.changes(sample)[:_MOST_BARS]]
-    parts, moved_to = _worst_parts(subject, sample)
+    parts, moved_to = worst_parts(subject, sample)
     points = {"the row": (subject.X[sample], 0)}
     if turn.is_possible[sample]:
         points["turned"] = (turn.points[sample], 1)
@@ -352,12 +352,12 @@ def one_sample(subject: _Subject, asked: int | None) -> dict[str, Any]:
         "cost": float(turn.cost[sample]) if turn.is_possible[sample] else None,
         "turned_to": str(turn.flipped_labels[sample]),
         "changes": [(rows.feature_names[p], rows.X[sample, p], after[p]) for p in changed],
-        "chart": _sample_chart(subject, points),
+        "chart": sample_chart(subject, points),
         "parts": parts,
     }
 
 
-def _worst_parts(
+def worst_parts(
     subject: _Subject, sample: int
 ) -> tuple[list[tuple[float, str, float]], Array | None]:
     """What the worst case does to one row, among those that share its ball.
@@ -398,7 +398,7 @@ def _worst_parts(
     return parts, moved_to
 
 
-def _sample_chart(subject: _Subject, points: Mapping[str, tuple[Array, int]]) -> Markup:
+def sample_chart(subject: _Subject, points: Mapping[str, tuple[Array, int]]) -> Markup:
     """Points between the smallest and the largest value of the features that matter most."""
     low, high = subject.X.min(axis=0), subject.X.max(axis=0)
     span = np.where(high > low, high - low, 1.0)

@@ -21,7 +21,7 @@ _HOME = "fdrsvm.inspection"
 
 def render(template: str, package: str = _HOME, **values: Any) -> Markup:
     """A template of a package's folder ``templates``, which may extend those of this package."""
-    return Markup(_environment(package).get_template(template).render(values))  # noqa: S704
+    return Markup(environment(package).get_template(template).render(values))  # noqa: S704
 
 
 def number(value: float) -> str:
@@ -32,24 +32,17 @@ def number(value: float) -> str:
 
 
 @cache
-def _environment(package: str) -> Environment:
-    environment = Environment(
+def environment(package: str) -> Environment:
+    """How templates of a package and of this one are found and filled in."""
+    made = Environment(
         loader=ChoiceLoader([PackageLoader(package), PackageLoader(_HOME)]),
         autoescape=True,
         undefined=StrictUndefined,
-        finalize=_shown,
+        # A page with half a surrogate pair could not be written, and an override of direction
+        # would turn what comes after it.
+        finalize=lambda value: printable(value) if type(value) is str else value,
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters["number"] = number
-    return environment
-
-
-def _shown(value: Any) -> Any:
-    """Text in which every character is seen.
-
-    A page with half a surrogate pair could not be written, and an override of direction would turn
-    what comes after it.
-    """
-    is_text = isinstance(value, str) and not isinstance(value, Markup)
-    return printable(value) if is_text else value
+    made.filters["number"] = number
+    return made

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from contextlib import suppress
 
 import numpy as np
 
@@ -35,15 +36,28 @@ def verdict(model: LinearModel, rows: Rows | None = None) -> str | None:
     kept = model.record.get(VERDICT)
     if rows is None:
         return None if kept is None else str(kept)
-    evidence, setting = _evidence(model, rows), _setting(model)
+    own: list[Ball] = []  # of training, as far as the file tells
+    if model.estimator in ROBUST:
+        with suppress(InvalidInputError, UnsupportedError):  # clients are not known by name
+            own = list(balls(model, training_counts(model)).values())
+    gap = np.max(from_plain(model.certificate.get("gap", 0.0)))
+    tol = from_plain(model.params.get("tol", 0.0))
+    setting = Setting(
+        estimator=model.estimator,
+        class_weight=from_plain(model.params.get("class_weight")),
+        flip_share=flip_share([one.epsilon for one in own], [one.kappa for one in own]),
+        has_radius=not own or max(one.epsilon for one in own) > 0.0,
+        is_solved=tol == 0.0 or not math.isfinite(gap) or bool(gap <= tol),
+    )
+    evidence = _evidence(model, rows)
 
     def judged(may_be_flat: bool) -> DegenerateModelWarning | None:
         return judge(evidence, model.classes, setting, least_rows=ENOUGH, may_be_flat=may_be_flat)
 
     if kept is not None and judged(may_be_flat=False) is None:
         return f"in training {kept}"  # which knew how rare the classes are
-    found = judged(may_be_flat=ignores_features(model))
-    return None if found is None else found.for_command_line
+    warning = judged(may_be_flat=ignores_features(model))
+    return None if warning is None else warning.for_command_line
 
 
 def ignores_features(model: LinearModel, rows: Rows | None = None) -> bool:
@@ -67,26 +81,3 @@ def _evidence(model: LinearModel, rows: Rows) -> Evidence:
     return pooled(
         [client_evidence(model.coef, model.intercept, rows.X[own], codes[own]) for own in mine]
     )
-
-
-def _setting(model: LinearModel) -> Setting:
-    own = _balls(model)
-    gap = np.max(from_plain(model.certificate.get("gap", 0.0)))
-    tol = from_plain(model.params.get("tol", 0.0))
-    return Setting(
-        estimator=model.estimator,
-        class_weight=from_plain(model.params.get("class_weight")),
-        flip_share=flip_share([one.epsilon for one in own], [one.kappa for one in own]),
-        has_radius=not own or max(one.epsilon for one in own) > 0.0,
-        is_solved=tol == 0.0 or not math.isfinite(gap) or bool(gap <= tol),
-    )
-
-
-def _balls(model: LinearModel) -> list[Ball]:
-    """Those of training, as far as the file tells."""
-    if model.estimator not in ROBUST:
-        return []
-    try:
-        return list(balls(model, training_counts(model)).values())
-    except (InvalidInputError, UnsupportedError):  # clients are not known by name
-        return []
