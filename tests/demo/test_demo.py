@@ -23,10 +23,10 @@ from fdrsvm.risk.worst_case import RiskOracle
 
 def test_four_plants_with_some_wrong_labels():
     data = make_data(3)
-    assert [X.shape for X, _ in data.plants] == [(100, 14)] * 4
-    assert data.X_test.shape == (1000, 14)
-    assert 0.1 < data.wrong_labels < 0.15
-    for X, y in data.plants:
+    assert [X.shape for X, _ in data.parts(normalised=True)] == [(100, 14)] * 4
+    assert data.X_test_normalised.shape == (1000, 14)
+    assert 0.1 < np.mean(data.y != data.y_true) < 0.15
+    for X, y in data.parts(normalised=True):
         assert ((X >= 0) & (X <= 1)).all()
         assert set(y) == {-1.0, 1.0}
 
@@ -55,8 +55,8 @@ def test_f1_counts_hits_misses_and_false_alarms():
 
 def test_a_model_alone_is_the_best_for_its_rows():
     data = make_data(1)
-    models = [train_alone(X, y) for X, y in data.plants]
-    for g, (X, y) in enumerate(data.plants):
+    models = [train_alone(X, y) for X, y in data.parts(normalised=True)]
+    for g, (X, y) in enumerate(data.parts(normalised=True)):
         risk = RiskOracle(X, y, epsilon=EPSILON, kappa=KAPPA, norm=NORM)
         values = [risk(model[:-1], float(model[-1])).value for model in models]
         assert values[g] <= min(values) * (1.0 + 2.0 * TOL)
@@ -64,18 +64,18 @@ def test_a_model_alone_is_the_best_for_its_rows():
 
 def test_plants_are_compared_on_the_same_rows():
     data, outcomes = run_demo(1)
-    plants = outcomes[-1].plants
+    plants, X_test = outcomes[-1].plants, data.X_test_normalised
     assert [plant.name for plant in plants] == [f"plant {g}" for g in (1, 2, 3, 4)]
     assert sorted(plant.leak for plant in plants) == [0.001, 0.004, 0.007, 0.01]
     assert [outcome.plants for outcome in outcomes[:-1]] == [(), ()]
     for model in ("federated", "pooled"):  # one model for all, on one test set
         assert len({plant.all_leaks[model] for plant in plants}) == 1
     w = weights(outcomes[-1].estimator)
-    assert plants[0].all_leaks["federated"] == f1_score(w, data.X_test, data.y_test)
-    for (X, y), plant in zip(data.plants, plants, strict=True):
-        own = np.isin(data.leak_test, (0.0, plant.leak))
+    assert plants[0].all_leaks["federated"] == f1_score(w, X_test, data.y_test)
+    for (X, y), plant in zip(data.parts(normalised=True), plants, strict=True):
+        own = np.isin(data.severity_test, (0.0, plant.leak))
         assert own.sum() == 625
-        alone = f1_score(train_alone(X, y), data.X_test[own], data.y_test[own])
+        alone = f1_score(train_alone(X, y), X_test[own], data.y_test[own])
         assert plant.own_leak["alone"] == alone
     assert compare_plants(data, w) == plants
 

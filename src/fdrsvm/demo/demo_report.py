@@ -9,8 +9,9 @@ import numpy as np
 from markupsafe import Markup
 
 from fdrsvm.core.files import write_atomically
+from fdrsvm.datasets.pump import PumpData
 from fdrsvm.demo import four_plants
-from fdrsvm.demo.four_plants import DemoData, DemoModel, joining_pays
+from fdrsvm.demo.four_plants import DemoModel, joining_pays
 from fdrsvm.federated.certificate import BOUND_REACH
 from fdrsvm.inspection.charts import Series, line_chart
 from fdrsvm.inspection.rendering import render
@@ -18,14 +19,14 @@ from fdrsvm.inspection.rendering import render
 _COLOURS = {"plain SVM": 1, "FedAvg": 2, "FDR-SVM": 0}
 
 
-def write_report(data: DemoData, models: Sequence[DemoModel], folder: Path, seed: int) -> Path:
+def write_report(data: PumpData, models: Sequence[DemoModel], folder: Path, seed: int) -> Path:
     """Write ``index.html`` into ``folder`` and return its path."""
     robust, plants = models[-1].estimator, models[-1].plants
     sent = sum(record.bytes_up for record in robust.history_)
     page = render(
         "demo.html.j2",
         "fdrsvm.demo",
-        data=data,
+        wrong_labels=float(np.mean(data.y != data.y_true)),
         models=models,
         plants=plants,
         # What one plant sends in a round, envelope included, on average.

@@ -19,7 +19,7 @@ import numpy as np
 
 from fdrsvm.core.arrays import Array
 from fdrsvm.core.norms import Norm
-from fdrsvm.datasets.pump import make_pump
+from fdrsvm.datasets.pump import PumpData, make_pump
 from fdrsvm.estimators import DRSVC, FDRSVC, FedSVC
 from fdrsvm.inspection.robustness import risk_curve
 
@@ -29,18 +29,6 @@ EPSILON, KAPPA = 0.01, 1.0
 NORM: Norm = "l2"  # sensors err independently of each other
 FEDAVG_ROUNDS, FEDAVG_RATE = 220, 0.1  # the paper's rounds, and the middle of its rates
 RADII = np.linspace(0.0, 0.05, 26)
-
-
-@dataclass(frozen=True)
-class DemoData:
-    """Plants' training data with some labels wrong, and a clean test set; features about [0, 1]."""
-
-    plants: Sequence[tuple[Array, Array]]
-    leaks: Sequence[float]  # the one that each plant has seen: its area over an inlet valve's
-    X_test: Array
-    y_test: Array
-    leak_test: Array  # of each test row; 0 where healthy
-    wrong_labels: float  # share of the training labels
 
 
 @dataclass(frozen=True)
@@ -74,12 +62,10 @@ class DemoModel:
         return float(np.interp(EPSILON, RADII, self.risk))
 
 
-def run_demo(seed: int = 0) -> tuple[DemoData, list[DemoModel]]:
+def run_demo(seed: int = 0) -> tuple[PumpData, list[DemoModel]]:
     """Train on the same plants in three ways; evaluate each model on clean test data."""
     data = make_data(seed)
-    rows, labels = (np.concatenate(each) for each in zip(*data.plants, strict=True))
-    names = [f"plant {g}" for g in range(1, len(data.plants) + 1)]
-    clients = np.repeat(names, [len(y) for _, y in data.plants])
+    clients = [f"plant {g + 1}" for g in data.clients]
     contenders: dict[str, Any] = {
         "plain SVM": FDRSVC(epsilon=0.0, kappa=np.inf, norm=NORM, tol=TOL),
         "FedAvg": FedSVC(
@@ -88,29 +74,21 @@ def run_demo(seed: int = 0) -> tuple[DemoData, list[DemoModel]]:
         "FDR-SVM": FDRSVC(epsilon=EPSILON, kappa=KAPPA, norm=NORM, tol=TOL),
     }
     plain, usual, robust = (
-        evaluate(name, data, estimator.fit(rows, labels, clients=clients), seed)
+        evaluate(name, data, estimator.fit(data.X_normalised, data.y, clients=clients), seed)
         for name, estimator in contenders.items()
     )
     plants = compare_plants(data, weights(robust.estimator))
     return data, [plain, usual, replace(robust, plants=plants)]
 
 
-def make_data(seed: int) -> DemoData:
+def make_data(seed: int) -> PumpData:
     """The simulated pump with a leaking seal (+1), labels flipped as in the paper."""
-    pump = make_pump("noisy-labels", random_state=seed)
-    return DemoData(
-        plants=pump.parts(normalised=True),
-        leaks=pump.client_severities,
-        X_test=pump.X_test_normalised,
-        y_test=pump.y_test,
-        leak_test=pump.severity_test,
-        wrong_labels=float(np.mean(pump.y != pump.y_true)),
-    )
+    return make_pump("noisy-labels", random_state=seed)
 
 
-def evaluate(name: str, data: DemoData, estimator: Any, seed: int) -> DemoModel:
+def evaluate(name: str, data: PumpData, estimator: Any, seed: int) -> DemoModel:
     """Accuracy with good and with noisy sensors, and the worst-case risk as the radius grows."""
-    X, y = data.X_test, data.y_test
+    X, y = data.X_test_normalised, data.y_test
     rng = np.random.default_rng(seed)
     noisy = [X + SENSOR_NOISE * rng.normal(size=X.shape) for _ in range(50)]
     inside = np.clip(X, 0.0, 1.0)  # the box is the training rows' range
@@ -134,17 +112,18 @@ def train_alone(X: Array, y: Array) -> Array:
     return weights(DRSVC(epsilon=EPSILON, kappa=KAPPA, norm=NORM, tol=TOL).fit(X, y))
 
 
-def compare_plants(data: DemoData, federated: Array) -> list[DemoPlant]:
+def compare_plants(data: PumpData, federated: Array) -> list[DemoPlant]:
     """Whether joining pays: each plant's own model, the federated one, and one of all rows."""
-    pooled = train_alone(*(np.concatenate(each) for each in zip(*data.plants, strict=True)))
-    X, y = data.X_test, data.y_test
+    pooled = train_alone(data.X_normalised, data.y)
+    X, y = data.X_test_normalised, data.y_test
+    rows = data.parts(normalised=True)
     plants = []
-    for g, (rows, leak) in enumerate(zip(data.plants, data.leaks, strict=True), start=1):
-        models = {"alone": train_alone(*rows), "federated": federated, "pooled": pooled}
-        own = (data.leak_test == 0.0) | (data.leak_test == leak)
+    for g, leak in enumerate(data.client_severities):
+        models = {"alone": train_alone(*rows[g]), "federated": federated, "pooled": pooled}
+        own = np.isin(data.severity_test, (0.0, leak))
         on_all = {name: f1_score(w, X, y) for name, w in models.items()}
         on_own = {name: f1_score(w, X[own], y[own]) for name, w in models.items()}
-        plants.append(DemoPlant(f"plant {g}", leak, on_all, on_own))
+        plants.append(DemoPlant(f"plant {g + 1}", leak, on_all, on_own))
     return plants
 
 

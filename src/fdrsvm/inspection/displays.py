@@ -459,10 +459,8 @@ class FeatureWeightDisplay(_Display):
             How many features to draw at most; those with the largest weights.
         class_of_interest : label, optional
             For more than two classes: whose weights to draw.
-        name : str, optional
-            What to call the model; by default its class.
-        ax : matplotlib Axes, optional
-            Where to draw; a new figure by default.
+        name, ax : str, matplotlib Axes, optional
+            What to call the model, and where to draw; by default its class and a new figure.
         """
         linear = read_linear(model)
         check_count(max_features, "max_features")
@@ -566,10 +564,8 @@ class ClientRiskDisplay(_Display):
             How many clients to draw at most; those with the largest risks.
         class_of_interest : label, optional
             For more than two classes: whose model to show; by default the mean over all classes.
-        name : str, optional
-            What to call the model; by default its class.
-        ax : matplotlib Axes, optional
-            Where to draw; a new figure by default.
+        name, ax : str, matplotlib Axes, optional
+            What to call the model, and where to draw; by default its class and a new figure.
         """
         risks = fitted_attribute(model, "worst_case_risk_per_client_")
         check_count(max_clients, "max_clients")

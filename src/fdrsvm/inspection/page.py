@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -29,7 +28,7 @@ from fdrsvm.inspection.rendering import render
 from fdrsvm.inspection.scores import score
 from fdrsvm.inspection.verdict import ignores_features, verdict
 from fdrsvm.model.linear_model import LinearModel
-from fdrsvm.model.trained_ball import ROBUST, Ball, Overrides, balls
+from fdrsvm.model.trained_ball import ROBUST, Overrides, balls
 from fdrsvm.model.unscaling import Scaling
 from fdrsvm.risk.distribution import worst_case_distribution
 
@@ -84,7 +83,7 @@ def model_page(
     }
     if rows is None:
         return str(render("model.html.j2", has_rows=False, clients=stated_bars(model), **values))
-    subject = _Subject.of(model, rows)
+    subject = _Subject(model, rows)
     if sample is not None:
         check_row(sample, len(rows.X), "sample")
     return str(
@@ -101,27 +100,20 @@ def model_page(
     )
 
 
-@dataclass(frozen=True, eq=False)
 class _Subject:
     """Model and rows in scaled features, as in training, and the ball of each group of rows."""
 
-    model: LinearModel
-    rows: Rows
-    scaling: Scaling
-    scaled: LinearModel
-    X: Array  # inside the support
-    support: Any
-    box: Any  # the support or, without one, the range of the data
-    balls: Mapping[str, Ball]  # none for a model that was not trained for one
-
-    @classmethod
-    def of(cls, model: LinearModel, rows: Rows) -> _Subject:
-        scaling, support = Scaling.of(model), from_plain(model.params.get("support"))
-        X = scaling.apply(rows.X)
-        box = (X.min(axis=0), X.max(axis=0)) if support is None else support
-        X, _ = into_support(X, support)
-        own = balls(model, row_counts(model, rows)) if model.estimator in ROBUST else {}
-        return cls(model, rows, scaling, scaling.unfold(model), X, support, box, own)
+    def __init__(self, model: LinearModel, rows: Rows) -> None:
+        self.model, self.rows = model, rows
+        self.scaling, self.support = Scaling.of(model), from_plain(model.params.get("support"))
+        self.scaled = self.scaling.unfold(model)
+        X = self.scaling.apply(rows.X)
+        # The support or, without one, the range of the data.
+        self.box = (X.min(axis=0), X.max(axis=0)) if self.support is None else self.support
+        self.X, _ = into_support(X, self.support)
+        # None for a model that was not trained for one.
+        is_robust = model.estimator in ROBUST
+        self.balls = balls(model, row_counts(model, rows)) if is_robust else {}
 
     def members(self, group: str) -> Any:
         """Positions of the rows in a group: a client's, or all of a central model."""
