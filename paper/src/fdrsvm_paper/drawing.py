@@ -108,7 +108,7 @@ def look(method: str) -> Look:
 
 
 def few_ticks(axis: Any, most: int = 4) -> None:
-    """So few ticks that their labels stay apart in a small panel."""
+    """Few enough ticks for their labels to stay apart in a small panel."""
     axis.set_major_locator(MaxNLocator(most, steps=[1, 2, 5, 10]))
 
 

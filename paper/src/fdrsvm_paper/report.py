@@ -179,14 +179,14 @@ def _said(
     """Names of a kind and a protocol, each with what its rows say."""
     prefix, suffix = kind["prefix"], f"-{protocol}" if protocol else ""
     of_file = rows_of(rows, kind.get("file", prefix) + suffix)
-    found = []
+    said = []
     for name in names:
         if re.match(rf"{prefix}\b", name) and _protocol_of(name) == protocol:
             part = name.removeprefix(prefix).removeprefix(suffix).removeprefix("-")
             levels = [word for word in part.split("-") if word in SEVERITIES]
             own = [row for row in of_file if not levels or row.get("severities") in levels]
-            found.append((name, say[prefix](own, part)))
-    return found
+            said.append((name, say[prefix](own, part)))
+    return said
 
 
 def _protocol_of(name: str) -> str:

@@ -129,9 +129,9 @@ def compare_plants(data: PumpData, federated: Array) -> list[DemoPlant]:
 
 def f1_score(model: Array, X: Array, y: Array) -> float:
     """F-1 of the class +1; 0 if nothing is found."""
-    found, there = X @ model[:-1] + model[-1] > 0.0, y > 0.0
-    counted = np.count_nonzero(found) + np.count_nonzero(there)
-    return 2.0 * np.count_nonzero(found & there) / counted if counted else 0.0
+    predicted, actual = X @ model[:-1] + model[-1] > 0.0, y > 0.0
+    n_positive = np.count_nonzero(predicted) + np.count_nonzero(actual)
+    return 2.0 * np.count_nonzero(predicted & actual) / n_positive if n_positive else 0.0
 
 
 def format_table(models: Sequence[DemoModel]) -> str:

@@ -146,10 +146,8 @@ class RobustnessDisplay(_Display):
             The loss whose expectation is the risk, whatever the model was trained with.
         sample_weight : array of shape (n_samples,), optional
             Weights of the samples.
-        name : str, optional
-            What to call the curve; by default the model's class.
-        ax : matplotlib Axes, optional
-            Where to draw; a new figure by default.
+        name, ax : str, matplotlib Axes, optional
+            The curve's name, and where to draw; by default the model's class and a new figure.
         **line_kw
             For ``ax.plot``, say ``color`` and ``linestyle``.
         """

@@ -54,8 +54,8 @@ def read_linear(model: Any) -> LinearModel:
     )
 
 
-def _not_linear(needs: str, found: str) -> InvalidInputError:
-    return InvalidInputError("model", f"must be a fitted linear classifier with {needs}", found)
+def _not_linear(needs: str, fault: str) -> InvalidInputError:
+    return InvalidInputError("model", f"must be a fitted linear classifier with {needs}", fault)
 
 
 def names_for(linear: LinearModel, X: Any = None) -> tuple[str, ...]:

@@ -72,7 +72,8 @@ def model_page(
         "title": f"FDR-SVM: {name}",
         "model": model,
         "verdict": verdict(model, rows),
-        "facts": facts(model, rows, fault),
+        "params": {key: _in_short(model.params[key]) for key in _SHOWN if key in model.params},
+        "row_counts": model.record.get("data", {}).get("rows", {}),
         "certificate": certificate_words(model),
         "training": training(model),
         "ignores_features": is_flat,
@@ -82,22 +83,20 @@ def model_page(
         "norm": model.params.get("norm", "linf"),
     }
     if rows is None:
-        return str(render("model.html.j2", has_rows=False, clients=stated_bars(model), **values))
-    subject = _Subject(model, rows)
-    if sample is not None:
-        check_row(sample, len(rows.X), "sample")
-    return str(
-        render(
-            "model.html.j2",
-            has_rows=True,
-            clients=client_table(model, rows),
-            radius=radius_chart(subject, is_flat=is_flat),
-            worst_case=worst_case(subject),
-            turning=None if is_flat else turning(model, rows),
-            sample=None if is_flat else one_sample(subject, sample),
-            **values,
-        )
-    )
+        values["clients"] = stated_bars(model)
+    else:
+        if sample is not None:
+            check_row(sample, len(rows.X), "sample")
+        subject = _Subject(model, rows)
+        values |= {
+            "score": score(model, rows, fault)[-1],
+            "clients": client_table(model, rows),
+            "radius": radius_chart(subject, is_flat=is_flat),
+            "worst_case": worst_case(subject),
+            "turning": None if is_flat else turning(model, rows),
+            "sample": None if is_flat else one_sample(subject, sample),
+        }
+    return str(render("model.html.j2", rows=rows, **values))
 
 
 class _Subject:
@@ -108,48 +107,17 @@ class _Subject:
         self.scaling, self.support = Scaling.of(model), from_plain(model.params.get("support"))
         self.scaled = self.scaling.unfold(model)
         X = self.scaling.apply(rows.X)
-        # The support or, without one, the range of the data.
+        # Without a support, features are held to the range of the data.
         self.box = (X.min(axis=0), X.max(axis=0)) if self.support is None else self.support
         self.X, _ = into_support(X, self.support)
-        # None for a model that was not trained for one.
-        is_robust = model.estimator in ROBUST
-        self.balls = balls(model, row_counts(model, rows)) if is_robust else {}
+        has_ball = model.estimator in ROBUST
+        self.balls = balls(model, row_counts(model, rows)) if has_ball else {}
 
     def members(self, group: str) -> Any:
         """Positions of the rows in a group: a client's, or all of a central model."""
         if self.model.estimator == "DRSVC":
             return np.arange(len(self.X))
         return np.flatnonzero(self.rows.clients == group)
-
-
-def facts(model: LinearModel, rows: Rows | None, fault: str | None) -> list[tuple[str, str]]:
-    """What the model is and how it does, name by name."""
-    said = [f"{key} = {_in_short(model.params[key])}" for key in _SHOWN if key in model.params]
-    found = [
-        ("estimator", f"{model.estimator}({', '.join(said)})"),
-        ("classes", ", ".join(map(str, model.classes))),
-        ("features", f"{model.n_features}, scaling: {Scaling.of(model).method}"),
-    ]
-    counts = model.record.get("data", {}).get("rows", {})
-    if counts:
-        found.append(("trained on", _amount(sum(counts.values()), len(counts))))
-    if "n_iter" in model.certificate:
-        reason = model.certificate.get("stop_reason", "")
-        found.append(("rounds", f"{model.certificate['n_iter']}; {reason}"))
-    if rows is None:
-        return found
-    whole = score(model, rows, fault)[-1]
-    f1 = "mean F1" if whole.f1_of is None else f"F1 of {whole.f1_of!r}"
-    quality = (
-        f"accuracy {whole.accuracy:.3f}, {f1} {whole.f1:.3f}, balanced accuracy "
-        f"{whole.balanced_accuracy:.3f}"
-    )
-    found.append(("data of this page", _amount(len(rows.X), len(rows.client_names))))
-    return [*found, ("on these data", quality)]
-
-
-def _amount(n_rows: int, n_clients: int) -> str:
-    return f"{n_rows} rows of {n_clients} client{'' if n_clients == 1 else 's'}"
 
 
 def _in_short(value: Any) -> str:
@@ -224,8 +192,8 @@ def feature_bars(model: LinearModel, rows: Rows | None) -> list[list[dict[str, A
 def _bars(
     names: Sequence[str], values: Sequence[float] | Array, *, signed: bool = False
 ) -> list[dict[str, Any]]:
-    """Horizontal bars, the largest first; those of features are signed, and only so many."""
-    sizes = np.abs(values)
+    """Horizontal bars, the largest first; those of features are signed, and not all are shown."""
+    sizes = np.nan_to_num(np.abs(values), posinf=np.inf)
     order = np.argsort(-sizes, kind="stable")[: _MOST_BARS if signed else None]
     largest = float(np.max(sizes, where=np.isfinite(sizes), initial=0.0)) or 1.0
     bars = []
@@ -298,19 +266,19 @@ def worst_case(subject: _Subject) -> dict[str, Any] | None:
 
 def turning(model: LinearModel, rows: Rows) -> dict[str, Any]:
     """How many decisions turn within a distance; no chart if none can be turned."""
-    found = flips(model, rows)
-    costs = found.costs[np.isfinite(found.costs)]
+    turns = flips(model, rows)
+    costs = turns.costs[np.isfinite(turns.costs)]
     if not costs.size:
         return {"moves": {}, "chart": None}
     places = np.unique(np.linspace(0, costs.size - 1, _MOST_POINTS).astype(int))
-    shares = (places + 1) / len(found.costs)
+    shares = (places + 1) / len(turns.costs)
     chart = line_chart(
         [Series("decisions turned", costs[places].tolist(), shares.tolist())],
         x_label=f"distance ({Scaling.of(model).unit})",
         y_label="share of the rows",
         description="share of decisions that turn within a distance",
     )
-    moves = {share: move if math.isfinite(move) else None for share, move in found.moves.items()}
+    moves = {share: move if math.isfinite(move) else None for share, move in turns.moves.items()}
     return {"moves": moves, "chart": chart}
 
 

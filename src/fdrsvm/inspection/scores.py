@@ -26,7 +26,6 @@ from fdrsvm.model.trained_ball import ROBUST
 from fdrsvm.model.unscaling import Scaling
 
 POOLED = "all"
-LOCAL, FEDERATED, CENTRAL = "local", "federated", "central"
 _SHARED = ("kappa", "norm", "support", "loss", "tol", "fit_intercept", "class_weight", "outside")
 
 
@@ -102,9 +101,9 @@ def compare(model: LinearModel, rows: Rows, training: Rows, positive: Any = None
     federated = _train("FDRSVC", federated_params, scaling, training)
     central = _train("DRSVC", central_params, scaling, training)
     return [
-        *_scores(LOCAL, local, model.classes, rows, place),
-        *_scores(FEDERATED, dict.fromkeys(names, federated), model.classes, rows, place),
-        *_scores(CENTRAL, dict.fromkeys(names, central), model.classes, rows, place),
+        *_scores("local", local, model.classes, rows, place),
+        *_scores("federated", dict.fromkeys(names, federated), model.classes, rows, place),
+        *_scores("central", dict.fromkeys(names, central), model.classes, rows, place),
     ]
 
 

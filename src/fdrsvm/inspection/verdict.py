@@ -18,7 +18,6 @@ from fdrsvm.estimators.degenerate import (
     client_evidence,
     flip_share,
     judge,
-    pooled,
 )
 from fdrsvm.inspection.certifying import training_counts
 from fdrsvm.model.linear_model import LinearModel
@@ -76,8 +75,4 @@ def ignores_features(model: LinearModel, rows: Rows | None = None) -> bool:
 
 
 def _evidence(model: LinearModel, rows: Rows) -> Evidence:
-    codes = rows.codes(model.classes)
-    mine = [rows.clients == name for name in rows.client_names]
-    return pooled(
-        [client_evidence(model.coef, model.intercept, rows.X[own], codes[own]) for own in mine]
-    )
+    return client_evidence(model.coef, model.intercept, rows.X, rows.codes(model.classes))
