@@ -128,8 +128,8 @@ def test_the_wheel_holds_the_package_and_a_readme_without_broken_links(dist):
     assert {name.split("/")[0] for name in names} == {"fdrsvm", metadata.split("/")[0]}
     sources = {
         path.relative_to(ROOT / "src").as_posix()
-        for path in (ROOT / "src").rglob("*.py*")
-        if path.suffix in (".py", ".pyi")
+        for path in (ROOT / "src").rglob("*")
+        if path.suffix in (".py", ".pyi", ".j2")
     }
     assert sources | {"fdrsvm/py.typed"} <= set(names)
     strangers = ("paper", "reproduc", "trust", "experiments")

@@ -8,25 +8,25 @@ from fdrsvm.demo.four_plants import (
     KAPPA,
     NORM,
     TOL,
-    Plant,
+    DemoPlant,
     compare_plants,
     f1_score,
     format_table,
     joining_pays,
     make_data,
-    risk_at_training_radius,
     run_demo,
     train_alone,
+    weights,
 )
 from fdrsvm.risk.worst_case import RiskOracle
 
 
 def test_four_plants_with_some_wrong_labels():
     data = make_data(3)
-    assert [X.shape for X, _ in data.plants] == [(100, 14)] * 4
-    assert data.X_test.shape == (1000, 14)
-    assert 0.1 < data.wrong_labels < 0.15
-    for X, y in data.plants:
+    assert [X.shape for X, _ in data.parts(normalised=True)] == [(100, 14)] * 4
+    assert data.X_test_normalised.shape == (1000, 14)
+    assert 0.1 < np.mean(data.y != data.y_true) < 0.15
+    for X, y in data.parts(normalised=True):
         assert ((X >= 0) & (X <= 1)).all()
         assert set(y) == {-1.0, 1.0}
 
@@ -34,13 +34,13 @@ def test_four_plants_with_some_wrong_labels():
 def test_the_robust_model_does_better_in_the_worst_case_and_on_average_with_noisy_sensors():
     runs = [run_demo(seed)[1] for seed in (1, 2, 3)]
     for plain, usual, robust in runs:
-        assert risk_at_training_radius(robust) < risk_at_training_radius(plain)
+        assert robust.risk_at_training_radius < plain.risk_at_training_radius
         assert robust.accuracy > usual.accuracy - 0.05
         for outcome in (plain, usual, robust):
             assert (np.diff(outcome.risk) >= -1e-12).all()
         for outcome in (plain, robust):
-            assert outcome.training.gap <= TOL
-            assert outcome.training.objective < 0.7
+            assert outcome.estimator.gap_ <= TOL
+            assert outcome.estimator.objective_ < 0.7
     gains = [robust.accuracy_noisy - plain.accuracy_noisy for plain, _, robust in runs]
     assert np.mean(gains) > 0.0
 
@@ -55,8 +55,8 @@ def test_f1_counts_hits_misses_and_false_alarms():
 
 def test_a_model_alone_is_the_best_for_its_rows():
     data = make_data(1)
-    models = [train_alone(X, y) for X, y in data.plants]
-    for g, (X, y) in enumerate(data.plants):
+    models = [train_alone(X, y) for X, y in data.parts(normalised=True)]
+    for g, (X, y) in enumerate(data.parts(normalised=True)):
         risk = RiskOracle(X, y, epsilon=EPSILON, kappa=KAPPA, norm=NORM)
         values = [risk(model[:-1], float(model[-1])).value for model in models]
         assert values[g] <= min(values) * (1.0 + 2.0 * TOL)
@@ -64,18 +64,18 @@ def test_a_model_alone_is_the_best_for_its_rows():
 
 def test_plants_are_compared_on_the_same_rows():
     data, outcomes = run_demo(1)
-    plants = outcomes[-1].plants
+    plants, X_test = outcomes[-1].plants, data.X_test_normalised
     assert [plant.name for plant in plants] == [f"plant {g}" for g in (1, 2, 3, 4)]
     assert sorted(plant.leak for plant in plants) == [0.001, 0.004, 0.007, 0.01]
     assert [outcome.plants for outcome in outcomes[:-1]] == [(), ()]
     for model in ("federated", "pooled"):  # one model for all, on one test set
         assert len({plant.all_leaks[model] for plant in plants}) == 1
-    w = outcomes[-1].training.model
-    assert plants[0].all_leaks["federated"] == f1_score(w, data.X_test, data.y_test)
-    for (X, y), plant in zip(data.plants, plants, strict=True):
-        own = np.isin(data.leak_test, (0.0, plant.leak))
+    w = weights(outcomes[-1].estimator)
+    assert plants[0].all_leaks["federated"] == f1_score(w, X_test, data.y_test)
+    for (X, y), plant in zip(data.parts(normalised=True), plants, strict=True):
+        own = np.isin(data.severity_test, (0.0, plant.leak))
         assert own.sum() == 625
-        alone = f1_score(train_alone(X, y), data.X_test[own], data.y_test[own])
+        alone = f1_score(train_alone(X, y), X_test[own], data.y_test[own])
         assert plant.own_leak["alone"] == alone
     assert compare_plants(data, w) == plants
 
@@ -90,9 +90,8 @@ def test_the_table_and_its_sentence_show_the_plants():
 
 def test_the_sentence_follows_the_numbers():
     def plant(name, alone, own):
-        return Plant(
+        return DemoPlant(
             name,
-            100,
             0.001,
             {"alone": alone, "federated": 0.8, "pooled": 0.85},
             {"alone": own, "federated": 0.5, "pooled": 0.5},

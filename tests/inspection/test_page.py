@@ -10,8 +10,9 @@ from fdrsvm import flipping_perturbation, worst_case_distribution
 from fdrsvm.data.rows import Rows
 from fdrsvm.estimators.training import FitSettings, train
 from fdrsvm.inspection.certifying import recompute
-from fdrsvm.inspection.charts import Line, line_chart, nice_ticks, number
+from fdrsvm.inspection.charts import Series, line_chart, nice_ticks
 from fdrsvm.inspection.page import model_page
+from fdrsvm.inspection.rendering import number
 from fdrsvm.model.linear_model import LinearModel
 from fdrsvm.model.unscaling import Scaling
 from tests.browser import NAMES, find_chromium, see
@@ -190,12 +191,12 @@ def test_ticks_are_round_few_and_within(low, width):
 
 
 def test_a_curve_has_a_gap_where_there_is_no_number():
-    line = Line("a", [0.0, 1.0, 2.0, 3.0], [1.0, float("inf"), 2.0, 3.0])
+    line = Series("a", [0.0, 1.0, 2.0, 3.0], [1.0, float("inf"), 2.0, 3.0])
     chart = line_chart([line], x_label="x", y_label="y", description="d")
     (path,) = re.findall(r'class="line s0" d="([^"]*)"', chart)
     assert path.count("M") == 2
     assert path.count("L") == 1
-    nothing = Line("a", [0.0], [0.0])
+    nothing = Series("a", [0.0], [0.0])
     assert "nothing to draw" in line_chart(
         [nothing], x_label="x", y_label="y", description="d", log_y=True
     )
@@ -230,6 +231,6 @@ def test_the_page_names_the_class_that_f1_is_of():
     model = train(FitSettings(params={"class_weight": "balanced"}), rows).model
     page = model_page(model, rows)
     assert "verdict" not in page.split("</style>")[1]
-    assert "F1 of &#x27;Fault&#x27;" in page
-    assert "F1 of &#x27;ok&#x27;" in model_page(model, rows, fault="ok")
+    assert "F1 of &#39;Fault&#39;" in page
+    assert "F1 of &#39;ok&#39;" in model_page(model, rows, fault="ok")
     assert "speed [rpm]" in page

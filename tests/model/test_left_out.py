@@ -11,7 +11,7 @@ from fdrsvm.errors import ConvergenceWarning
 from fdrsvm.estimators.training import certificate_content
 from fdrsvm.federated import Bundle, InProcess, run_rounds
 from fdrsvm.inspection.certifying import in_words
-from fdrsvm.inspection.sections import certificate
+from fdrsvm.inspection.page import model_page
 from tests.federated.cases import Tampered, blobs, gone, problems
 
 
@@ -39,7 +39,7 @@ def test_the_file_keeps_it_and_the_words_say_it(tmp_path, capsys):
     linear = loaded._linear_model()
     said = "The run went on without client-1 (after round 3)"
     assert in_words(linear)[0].startswith(said)
-    assert said in certificate(linear)
+    assert said in model_page(linear)
     assert json.loads(json.dumps(certificate_content(linear)))["left_out"]
     assert main(["certify", str(tmp_path / "model.safetensors")]) == 0
     assert said in " ".join(capsys.readouterr().out.split())

@@ -1,17 +1,23 @@
-"""What all figures share: colours of the methods, axes, and how a figure becomes a file.
+"""What all figures share: one style, the methods' colours, axes, and how a figure becomes a file.
 
-The only module of the paper's experiments that imports matplotlib; the style is the demo's.
+The only module of the paper's experiments that imports matplotlib. Files are the same from run to
+run; the benchmarks' figures are drawn here too, and look alike.
 """
 
 from __future__ import annotations
 
 import io
+import re
 from collections.abc import Mapping
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from weakref import WeakKeyDictionary
 
+import matplotlib as mpl
 from matplotlib.axes import Axes
+from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import (
     FuncFormatter,
@@ -22,7 +28,6 @@ from matplotlib.ticker import (
 from PIL import Image
 
 from fdrsvm.core.files import write_atomically
-from fdrsvm.demo.demo_drawing import GREY, Figure, as_svg, style
 
 __all__ = [
     "GREY",
@@ -44,6 +49,20 @@ __all__ = [
 
 _PNG_DPI = 110
 _PNG_COLOURS = 128
+GREY = "0.6"
+
+_SETTINGS: dict[Any, Any] = {
+    "font.family": "sans-serif",
+    "font.size": 10,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "svg.fonttype": "none",  # text stays text: sharp, small, searchable
+    "svg.hashsalt": "fdrsvm",  # the same input gives the same file
+}
+
+# Without these the file names a web address, and differs from run to run.
+_NO_METADATA = {"Creator": None, "Date": None, "Format": None, "Type": None}
+_DRAWN: WeakKeyDictionary[Figure, str] = WeakKeyDictionary()  # drawing takes long
 
 
 @dataclass(frozen=True)
@@ -71,6 +90,13 @@ LOOKS = {
 _OTHER = Look("#000000", ".")
 
 
+def style(**settings: Any) -> AbstractContextManager[None]:
+    """The figures' settings, to draw and to save within; ``font_size=9`` is ``font.size``."""
+    own: dict[Any, Any] = {name.replace("_", ".", 1): value for name, value in settings.items()}
+    context: AbstractContextManager[None] = mpl.rc_context({**_SETTINGS, **own})
+    return context
+
+
 def short_name(method: str) -> str:
     """A method's name without what explains it: that in brackets, or DR-SVM."""
     return method.split(" (")[0].removesuffix(" DR-SVM")
@@ -82,7 +108,7 @@ def look(method: str) -> Look:
 
 
 def few_ticks(axis: Any, most: int = 4) -> None:
-    """So few ticks that their labels stay apart in a small panel."""
+    """Few enough ticks for their labels to stay apart in a small panel."""
     axis.set_major_locator(MaxNLocator(most, steps=[1, 2, 5, 10]))
 
 
@@ -109,6 +135,45 @@ def settle(figure: Figure) -> Figure:
         engine.execute(figure)
         figure.set_layout_engine("none")
     return figure
+
+
+def as_svg(figure: Figure, name: str, description: str = "") -> str:
+    """The figure as an ``svg`` element for a page.
+
+    Parameters
+    ----------
+    figure : Figure
+        What to draw.
+    name : str
+        Starts every id inside, so that figures of one page do not take each other's clip paths.
+    description : str
+        What a screen reader says instead of the picture.
+    """
+    text, prefix = _plain_svg(figure), re.sub(r"[^A-Za-z0-9]+", "-", name)
+    used = set(re.findall(r'(?:url\(|href=")#([^)"]+)', text))
+    text = re.sub(
+        r' id="([^"]+)"',
+        lambda match: f' id="{prefix}-{match[1]}"' if match[1] in used else "",
+        text,
+    )
+    text = re.sub(r'(url\(|href=")#', rf"\1#{prefix}-", text)
+    label = description.replace("&", "&amp;").replace('"', "&quot;").replace("<", "&lt;")
+    return text.replace("<svg ", f'<svg role="img" aria-label="{label or name}" ', 1)
+
+
+def _plain_svg(figure: Figure) -> str:
+    """What matplotlib writes, without comments, line breaks and useless decimals."""
+    if figure not in _DRAWN:
+        buffer = io.StringIO()
+        with style():
+            figure.savefig(buffer, format="svg", metadata=_NO_METADATA)
+        text = re.sub(r"<!--.*?-->", "", buffer.getvalue(), flags=re.S)
+        text = re.sub(r"\s*\n\s*", " ", text[text.index("<svg") :]).replace("> <", "><")
+        numbers = re.compile(r"(\.\d\d)\d+")
+        _DRAWN[figure] = re.sub(
+            r' (?:d|x|y|transform)="[^"]*"', lambda match: numbers.sub(r"\1", match[0]), text
+        ).strip()
+    return _DRAWN[figure]
 
 
 def save_figures(figures: Mapping[str, Figure], folder: Path) -> list[Path]:

@@ -134,15 +134,15 @@ def _all_figures(rows: Mapping[str, Rows]) -> Named:
 
 
 def _draw_table1(rows: Rows) -> Named:
-    """Ours and the paper's F-1, a panel a data set."""
-    found = scores(rows, "data")
-    columns = in_order((data for _, data in found), DATA_TITLES)
-    methods = in_order((method for method, _ in found), METHODS)
-    if not found:
+    """Ours and the paper's F-1, one panel per data set."""
+    ours = scores(rows, "data")
+    columns = in_order((data for _, data in ours), DATA_TITLES)
+    methods = in_order((method for method, _ in ours), METHODS)
+    if not ours:
         return
     figure, panels = _panels(len(columns), 2, 0.45 + 0.2 * len(methods), sharey=True)
     for axes, data in zip(panels, columns, strict=True):
-        _dots_beside_the_paper(axes, found, TABLE1, data, methods)
+        _dots_beside_the_paper(axes, ours, TABLE1, data, methods)
         axes.set_title(data_name(data))
     _label_outer(panels, "F-1", "")
     _legend(figure, _paper_keys())
@@ -150,21 +150,21 @@ def _draw_table1(rows: Rows) -> Named:
 
 
 def _draw_table2(rows: Rows) -> Named:
-    """Ours and the paper's F-1: a row of panels a setting, a column a severity set."""
-    found = {
-        severities: scores(part, "setting")
-        for severities, part in split(rows, "severities", SEVERITIES).items()
+    """Ours and the paper's F-1: one row of panels per setting, one column per severity set."""
+    ours = {
+        severities: scores(of_set, "setting")
+        for severities, of_set in split(rows, "severities", SEVERITIES).items()
     }
-    keys = [key for part in found.values() for key in part]
+    keys = [key for each in ours.values() for key in each]
     settings = in_order((setting for _, setting in keys), SETTING_TITLES)
     methods = in_order((method for method, _ in keys), METHODS)
     if not keys:
         return
     figure, grid = _grid(
-        settings, list(found), 0.4 + 0.19 * len(methods), sharex="row", sharey="all"
+        settings, list(ours), 0.4 + 0.19 * len(methods), sharex="row", sharey="all"
     )
     for (setting, severities), axes in grid.items():
-        _dots_beside_the_paper(axes, found[severities], TABLE2, setting, methods)
+        _dots_beside_the_paper(axes, ours[severities], TABLE2, setting, methods)
     _title_grid(grid, setting_name)
     _label_outer(list(grid.values()), "F-1", "")
     _legend(figure, _paper_keys())
@@ -172,7 +172,7 @@ def _draw_table2(rows: Rows) -> Named:
 
 
 def _dots_beside_the_paper(
-    axes: Axes, found: Scores, paper: PaperTable, column: str, methods: Sequence[str]
+    axes: Axes, ours: Scores, paper: PaperTable, column: str, methods: Sequence[str]
 ) -> None:
     for place, method in enumerate(methods):
         axes.axhspan(place - 0.42, place + 0.42, color="0.96", linewidth=0, zorder=0)
@@ -181,10 +181,10 @@ def _dots_beside_the_paper(
             theirs: _Mark = {"fmt": "D", "markersize": 3.5, "markerfacecolor": "white"}
             height = place + 0.18
             axes.errorbar(printed.mean, height, xerr=printed.sd, color=_PAPER, **theirs)
-        ours = found.get((method, column))
-        if ours is not None:
+        own = ours.get((method, column))
+        if own is not None:
             mark: _Mark = {"fmt": "o", "markersize": 4, "color": look(method).colour}
-            axes.errorbar(ours.mean, place - 0.18, xerr=_spread(ours), elinewidth=1.2, **mark)
+            axes.errorbar(own.mean, place - 0.18, xerr=_spread(own), elinewidth=1.2, **mark)
     axes.set_yticks(range(len(methods)), [short_name(method) for method in methods])
     axes.set_ylim(len(methods) - 0.5, -0.5)
     axes.tick_params(axis="y", length=0)
@@ -207,15 +207,17 @@ def _paper_keys() -> list[Line2D]:
 
 def _draw_joining(rows: Rows) -> Named:
     """F-1 of each plant: alone, federated, pooled; on all leaks and on its own."""
-    found = joining(rows)
-    severities = in_order((each.severities for each in found), SEVERITIES)
-    settings = in_order((each.setting for each in found), SETTING_TITLES)
-    if not found:
+    joined = joining(rows)
+    severities = in_order((each.severities for each in joined), SEVERITIES)
+    settings = in_order((each.setting for each in joined), SETTING_TITLES)
+    if not joined:
         return
     for part in ("all", "own"):
         figure, grid = _grid(settings, severities, 1.45, sharey="all")
         for (setting, level), axes in grid.items():
-            plants = [each for each in found if (each.setting, each.severities) == (setting, level)]
+            plants = [
+                each for each in joined if (each.setting, each.severities) == (setting, level)
+            ]
             _dots_by_plant(axes, plants, part)
         _title_grid(grid, setting_name)
         _label_outer(list(grid.values()), "plant, and its rows", "F-1")
@@ -243,7 +245,7 @@ def _dots_by_plant(axes: Axes, plants: Sequence[Joining], part: str) -> None:
 
 
 def _draw_sensitivity(rows: Rows) -> Named:
-    """Accuracy against each parameter, a figure a setting, a column a severity set."""
+    """Accuracy against each parameter, one figure per setting, one column per severity set."""
     for setting, part in split(rows, "setting", SETTING_TITLES).items():
         levels = split(part, "severities", SEVERITIES)
         parameters = in_order((row.get("parameter", "") for row in part), _PARAMETERS)
@@ -295,11 +297,11 @@ def _draw_curve(axes: Axes, method: str, x: Any, band: tuple[Any, Any, Any]) -> 
 
 def _draw_scalability(rows: Rows) -> Named:
     """CPU seconds to the peak accuracy, in four panels: median, and the middle half."""
-    found = split(rows, "panel", _PANELS)
-    if not found:
+    by_panel = split(rows, "panel", _PANELS)
+    if not by_panel:
         return
-    figure, panels = _panels(len(found), 2, 1.9, sharey=True)
-    for axes, (panel, part) in zip(panels, found.items(), strict=True):
+    figure, panels = _panels(len(by_panel), 2, 1.9, sharey=True)
+    for axes, (panel, part) in zip(panels, by_panel.items(), strict=True):
         for method, of_method in split(part, "method", SHORT_METHODS).items():
             sizes = split(of_method, "x")
             cells = sorted((float(x), y) for x, r in sizes.items() if (y := values(r, "seconds")))
@@ -320,7 +322,7 @@ def _draw_scalability(rows: Rows) -> Named:
 
 
 def _draw_convergence(rows: Rows, norm: str) -> Named:
-    """Certified relative gap by round, a panel a data set."""
+    """Certified relative gap by round, one panel per data set."""
     histories = best_histories(rows)
     columns = in_order((data for data, _ in histories), DATA_TITLES)
     methods = in_order((method for _, method in histories), SHORT_METHODS)
@@ -344,7 +346,7 @@ def _draw_convergence(rows: Rows, norm: str) -> Named:
 
 
 def _draw_rounds(rows: Rows, norm: str) -> Named:
-    """Rounds to a certified gap, a panel a target, a row a data set."""
+    """Rounds to a certified gap, one panel per target, one row per data set."""
     needed = rounds_needed(rows)
     targets = sorted({each.target for each in needed}, reverse=True)
     columns = in_order((each.data for each in needed), DATA_TITLES)
@@ -396,7 +398,7 @@ def _round_dots(
 def _panels(
     count: int, columns: int, height: float, *, sharex: bool = False, sharey: bool = False
 ) -> tuple[Figure, list[Axes]]:
-    """So many panels, row by row; the height is that of one, in inches."""
+    """``count`` panels, row by row; the height is that of one, in inches."""
     columns = min(columns, count)
     n_rows = -(-count // columns)
     figure = Figure(figsize=(_WIDTH, 0.4 + height * n_rows), layout="constrained")

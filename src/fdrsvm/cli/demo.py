@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from fdrsvm.cli.commands import PATH, SEED, Command, missing_extra
+from fdrsvm.cli.commands import PATH, SEED, Command
 from fdrsvm.cli.console import say, say_lines
 
 
@@ -35,12 +35,9 @@ def demo(output: Path, seed: int, data: Path | None) -> int:
 
         say_lines(map(str, write_files(data, seed)))
         return 0
+    from fdrsvm.demo.demo_report import write_report
     from fdrsvm.demo.four_plants import format_table, run_demo
 
-    try:
-        from fdrsvm.demo.demo_report import write_report
-    except ModuleNotFoundError as error:
-        raise missing_extra(error, "the demo", "experiments") from None
     output.mkdir(parents=True, exist_ok=True)  # an error now is better than one after training
     say("Training on four plants ...")
     made, outcomes = run_demo(seed)

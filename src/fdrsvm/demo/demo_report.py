@@ -5,141 +5,85 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
+import numpy as np
+from markupsafe import Markup
+
 from fdrsvm.core.files import write_atomically
-from fdrsvm.demo.demo_figures import draw_risk, draw_training
-from fdrsvm.demo.four_plants import (
-    EPSILON,
-    FEDAVG_ROUNDS,
-    KAPPA,
-    SENSOR_NOISE,
-    TOL,
-    Data,
-    Outcome,
-    Plant,
-    joining_pays,
-    risk_at_training_radius,
-)
+from fdrsvm.datasets.pump import PumpData
+from fdrsvm.demo import four_plants
+from fdrsvm.demo.four_plants import DemoModel, joining_pays
 from fdrsvm.federated.certificate import BOUND_REACH
+from fdrsvm.inspection.charts import Series, line_chart
+from fdrsvm.inspection.rendering import render
 
-_PAGE = """<!doctype html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<title>FDR-SVM: four plants, one model</title>
-<link rel="icon" href="data:,">
-<style>
-body {{ font: 16px/1.55 system-ui, sans-serif; color: #222; background: #fff;
-       max-width: 44rem; margin: 2rem auto; padding: 0 1rem; }}
-h1 {{ font-size: 1.6rem; line-height: 1.2; }}
-h2 {{ font-size: 1.15rem; margin-top: 2rem; }}
-table {{ border-collapse: collapse; width: 100%; }}
-th, td {{ text-align: right; padding: .4rem .5rem; border-bottom: 1px solid #ddd; }}
-th:first-child, td:first-child {{ text-align: left; }}
-td.name {{ white-space: nowrap; }}
-@media (max-width: 30rem) {{ th, td {{ padding: .3rem .25rem; font-size: .85rem; }} }}
-.scroll {{ overflow-x: auto; }}
-svg {{ width: 100%; max-width: 36rem; height: auto; }}
-footer {{ margin-top: 2.5rem; color: #666; font-size: .85rem; }}
-</style>
-</head>
-<body>
-<h1>Four plants, one model, no shared rows</h1>
-<p>{n_plants} plants run the same triplex pump and train one leak detector from 14 features of the
-outlet flow. Each has seen one size of leak, and {wrong:.0%} of their training labels are wrong. In
-each round a plant answers with a few risks and slopes, {kilobytes:.1f} kB; its rows stay where they
-are. The pump is simulated.</p>
-<div class="scroll">
-<table>
-<thead><tr><th>model</th><th>accuracy</th><th>with noisy sensors</th><th>worst-case risk</th>
-<th>rounds</th><th>certified gap</th></tr>
-</thead>
-<tbody>
-{rows}
-</tbody>
-</table>
-</div>
-<p>Accuracy is on a clean test set; noisy sensors add Gaussian noise of {noise:.0%} of each
-feature's range to it. The worst-case risk is the largest mean hinge loss over all distributions
-within radius {epsilon:g} of the test set, where a wrong label counts as a move of {kappa:g}:
-exact, not sampled.</p>
-<h2>Does joining pay?</h2>
-<p>Each plant could also train the same robust model on its own rows and stay alone, or all could
-hand over their rows and train one model on the lot. F-1 says how well leaks are found without false
-alarms (1 is perfect), on all leaks of the test set and on the one that the plant has seen.</p>
-<div class="scroll">
-<table>
-<thead>
-<tr><th></th><th></th><th colspan="3">F-1 on all leaks</th><th colspan="3">on its own leak</th></tr>
-<tr><th>plant</th><th>leak</th><th>alone</th><th>federated</th><th>pooled</th><th>alone</th>
-<th>federated</th><th>pooled</th></tr>
-</thead>
-<tbody>
-{plants}
-</tbody>
-</table>
-</div>
-<p>{joining}</p>
-<h2>How much harm can an adversary do?</h2>
-{risk}
-<p>The further data may drift from what was measured, the larger the worst-case risk. At radius 0 it
-is the plain hinge loss. The plain SVM was trained for the data as recorded and nothing else; a
-little drift ruins it. FedAvg's ridge penalty guards against some of it without saying against what.
-The robust model was trained for this very question.</p>
-<h2>Training</h2>
-{training}
-<p>Solid: what that model minimises, the mean over the plants of the hinge loss or of the worst-case
-risk, for the best model so far. Dashed: a proved lower bound, from the plants' answers alone. No
-model whatever can lie below it, so training stops when the two are within {tol:.2%} of each other.
-FedAvg is not shown: it minimises something else, in {fedavg_rounds} rounds, and the gap in the
-table is that of its own objective. (For the plain SVM, which nothing keeps small, the bound is
-proved for models up to {reach:.0f} times as large.)</p>
-<footer>Made by <code>fdrsvm demo</code>, seed {seed}.</footer>
-</body>
-</html>
-"""
+_COLOURS = {"plain SVM": 1, "FedAvg": 2, "FDR-SVM": 0}
 
 
-def _plant_row(plant: Plant) -> str:
-    scores = [*plant.all_leaks.values(), *plant.own_leak.values()]
-    cells = "".join(f"<td>{score:.3f}</td>" for score in scores)
-    return f"<tr><td class='name'>{plant.name}</td><td>{plant.leak:g}</td>{cells}</tr>"
-
-
-def _bytes_up_a_round(outcome: Outcome) -> float:
-    """What one plant sends in a round, envelope included, on average."""
-    history = outcome.training.history
-    sent = sum(record.bytes_up for record in history)
-    return sent / len(history) / outcome.training.federation.n_clients
-
-
-def write_report(data: Data, outcomes: Sequence[Outcome], folder: Path, seed: int) -> Path:
+def write_report(data: PumpData, models: Sequence[DemoModel], folder: Path, seed: int) -> Path:
     """Write ``index.html`` into ``folder`` and return its path."""
-    rows = "\n".join(
-        f"<tr><td class='name'>{o.name}</td><td>{o.accuracy:.3f}</td>"
-        f"<td>{o.accuracy_noisy:.3f}</td><td>{risk_at_training_radius(o):.3f}</td><td>{o.training.n_rounds}</td>"
-        f"<td>{o.training.gap:.1e}</td></tr>"
-        for o in outcomes
-    )
-    plants = [plant for outcome in outcomes for plant in outcome.plants]
-    page = _PAGE.format(
-        n_plants=len(data.plants),
-        wrong=data.wrong_labels,
-        kilobytes=_bytes_up_a_round(outcomes[-1]) / 1000.0,
-        tol=TOL,
-        fedavg_rounds=FEDAVG_ROUNDS,
-        reach=BOUND_REACH,
-        noise=SENSOR_NOISE,
-        epsilon=EPSILON,
-        kappa=KAPPA,
-        rows=rows,
-        plants="\n".join(map(_plant_row, plants)),
+    robust, plants = models[-1].estimator, models[-1].plants
+    sent = sum(record.bytes_up for record in robust.history_)
+    page = render(
+        "demo.html.j2",
+        "fdrsvm.demo",
+        wrong_labels=float(np.mean(data.y != data.y_true)),
+        models=models,
+        plants=plants,
+        # What one plant sends in a round, envelope included, on average.
+        kilobytes=sent / len(robust.history_) / len(robust.client_labels_) / 1000.0,
+        demo=four_plants,
+        bound_reach=BOUND_REACH,
         joining=joining_pays(plants),
-        risk=draw_risk(outcomes),
-        training=draw_training(outcomes),
+        risk=draw_risk(models),
+        training=draw_training(models),
         seed=seed,
     )
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / "index.html"
     write_atomically(path, page.encode())
     return path
+
+
+def draw_risk(models: Sequence[DemoModel]) -> Markup:
+    """Worst-case risk on the test set against the radius, one curve per model."""
+    # Without a guard the curve leaves any picture that the other two can be told apart in.
+    highest = 1.5 * max(model.risk[-1] for model in models[1:])
+    curves = []
+    for model in models:
+        inside = model.risk <= highest
+        x, y = four_plants.RADII[inside], model.risk[inside]
+        if not inside.all():  # up to where it leaves the picture; risks grow with the radius
+            edge = np.interp(highest, model.risk, four_plants.RADII)
+            x, y = np.append(x, edge), np.append(y, highest)
+        curves.append(Series(model.name, x.tolist(), y.tolist(), _COLOURS[model.name]))
+    return line_chart(
+        curves,
+        x_label="radius epsilon (share of a feature's range)",
+        y_label="worst-case risk",
+        description="worst-case risk against the radius",
+        from_zero=True,
+        mark=(four_plants.EPSILON, "radius in training"),
+    )
+
+
+def draw_training(models: Sequence[DemoModel]) -> Markup:
+    """What each model minimised, and the bound below which no model can get, round by round."""
+    curves = []
+    for model in models:
+        if model.name == "FedAvg":  # it has another objective, and ten times the rounds
+            continue
+        history = model.estimator.history_[1:]  # at first plants only say what they do alone
+        rounds = [float(record.round) for record in history]
+        lower = [record.lower_bound for record in history]
+        upper = [record.objective for record in history]
+        colour = _COLOURS[model.name]
+        curves.append(Series(model.name, rounds, upper, colour, floor=lower))
+        name = f"certified lower bound, {model.name}"
+        curves.append(Series(name, rounds, lower, colour, dashed=True))
+    return line_chart(
+        curves,
+        x_label="round",
+        y_label="objective",
+        description="objective and certified lower bound by round",
+        from_zero=True,
+    )

@@ -19,34 +19,20 @@ import numpy as np
 
 from fdrsvm.core.arrays import Array
 from fdrsvm.core.vectors import Norm
-from fdrsvm.datasets.pump import make_pump
-from fdrsvm.estimators import DRSVC
-from fdrsvm.federated import Bundle, FedAvg, InProcess, Result, make_client, run_rounds
-from fdrsvm.risk.worst_case import RiskOracle
+from fdrsvm.datasets.pump import PumpData, make_pump
+from fdrsvm.estimators import DRSVC, FDRSVC, FedSVC
+from fdrsvm.inspection.robustness import risk_curve
 
 TOL = 1e-4  # certified relative gap
 SENSOR_NOISE = 0.1  # standard deviation, in units of a feature's range
 EPSILON, KAPPA = 0.01, 1.0
-FEDAVG, ROBUST = "FedAvg", "FDR-SVM"
 NORM: Norm = "l2"  # sensors err independently of each other
 FEDAVG_ROUNDS, FEDAVG_RATE = 220, 0.1  # the paper's rounds, and the middle of its rates
 RADII = np.linspace(0.0, 0.05, 26)
 
 
 @dataclass(frozen=True)
-class Data:
-    """Plants' training data with some labels wrong, and a clean test set; features about [0, 1]."""
-
-    plants: Sequence[tuple[Array, Array]]
-    leaks: Sequence[float]  # the one that each plant has seen: its area over an inlet valve's
-    X_test: Array
-    y_test: Array
-    leak_test: Array  # of each test row; 0 where healthy
-    wrong_labels: float  # share of the training labels
-
-
-@dataclass(frozen=True)
-class Plant:
+class DemoPlant:
     """What one plant gets: F-1 of finding leaks, by model, on all leaks and on its own.
 
     Models are ``"alone"``, the same robust training on the plant's rows; ``"federated"``; and
@@ -54,173 +40,132 @@ class Plant:
     """
 
     name: str
-    n_rows: int
     leak: float
     all_leaks: Mapping[str, float]
     own_leak: Mapping[str, float]
 
 
 @dataclass(frozen=True)
-class Outcome:
-    """One trained model and how it does on the clean test set."""
+class DemoModel:
+    """One fitted model and how it does on the clean test set."""
 
     name: str
-    training: Result
+    estimator: Any
     accuracy: float
     accuracy_noisy: float
     risk: Array  # worst-case risk on the test set, at each of RADII
-    plants: Sequence[Plant] = ()  # whether joining paid, where that was asked
+    plants: Sequence[DemoPlant] = ()  # whether joining paid, where that was asked
+
+    @property
+    def risk_at_training_radius(self) -> float:
+        """Worst-case risk on the test set at the radius that FDR-SVM was trained with."""
+        return float(np.interp(EPSILON, RADII, self.risk))
 
 
-def make_data(seed: int) -> Data:
-    """The simulated pump with a leaking seal (+1), labels flipped as in the paper."""
-    pump = make_pump("noisy-labels", random_state=seed)
-    wrong = float(np.mean(pump.y != pump.y_true))
-    return Data(
-        plants=pump.parts(normalised=True),
-        leaks=pump.client_severities,
-        X_test=pump.X_test_normalised,
-        y_test=pump.y_test,
-        leak_test=pump.severity_test,
-        wrong_labels=wrong,
-    )
-
-
-def make_plants(
-    plants: Sequence[tuple[Array, Array]], epsilon: float | str, kappa: float
-) -> InProcess:
-    """The plants, each with its own rows; models have an intercept."""
-    return InProcess(
-        make_client(f"plant {g}", X, y, epsilon=epsilon, kappa=kappa, norm=NORM, fit_intercept=True)
-        for g, (X, y) in enumerate(plants, start=1)
-    )
-
-
-def train_all(plants: Sequence[tuple[Array, Array]]) -> dict[str, Result]:
-    """Three models; what FedAvg gives is its last iterate, as usual."""
-    plain, usual, robust = (
-        make_plants(plants, epsilon, kappa)
-        for epsilon, kappa in ((0.0, np.inf), ("auto", np.inf), (EPSILON, KAPPA))
-    )
-    fedavg = run_rounds(usual, FedAvg(learning_rate=FEDAVG_RATE), max_rounds=FEDAVG_ROUNDS, tol=0.0)
-    return {
-        "plain SVM": run_rounds(plain, Bundle(), tol=TOL),
-        FEDAVG: replace(fedavg, certificate=replace(fedavg.certificate, model=fedavg.newest)),
-        ROBUST: run_rounds(robust, Bundle(), tol=TOL),
+def run_demo(seed: int = 0) -> tuple[PumpData, list[DemoModel]]:
+    """Train on the same plants in three ways; evaluate each model on clean test data."""
+    data = make_data(seed)
+    clients = [f"plant {g + 1}" for g in data.clients]
+    contenders: dict[str, Any] = {
+        "plain SVM": FDRSVC(epsilon=0.0, kappa=np.inf, norm=NORM, tol=TOL),
+        "FedAvg": FedSVC(
+            "fedavg", learning_rate=FEDAVG_RATE, max_rounds=FEDAVG_ROUNDS, random_state=0
+        ),
+        "FDR-SVM": FDRSVC(epsilon=EPSILON, kappa=KAPPA, norm=NORM, tol=TOL),
     }
+    plain, usual, robust = (
+        evaluate(name, data, estimator.fit(data.X_normalised, data.y, clients=clients), seed)
+        for name, estimator in contenders.items()
+    )
+    plants = compare_plants(data, weights(robust.estimator))
+    return data, [plain, usual, replace(robust, plants=plants)]
 
 
-def evaluate(name: str, data: Data, training: Result, seed: int) -> Outcome:
+def make_data(seed: int) -> PumpData:
+    """The simulated pump with a leaking seal (+1), labels flipped as in the paper."""
+    return make_pump("noisy-labels", random_state=seed)
+
+
+def evaluate(name: str, data: PumpData, estimator: Any, seed: int) -> DemoModel:
     """Accuracy with good and with noisy sensors, and the worst-case risk as the radius grows."""
-    X, y = data.X_test, data.y_test
-    w, b = training.model[:-1], float(training.model[-1])
+    X, y = data.X_test_normalised, data.y_test
     rng = np.random.default_rng(seed)
     noisy = [X + SENSOR_NOISE * rng.normal(size=X.shape) for _ in range(50)]
     inside = np.clip(X, 0.0, 1.0)  # the box is the training rows' range
     ball: dict[str, Any] = {"kappa": KAPPA, "norm": NORM, "support": "unit-box"}
-    risk = [RiskOracle(inside, y, epsilon=epsilon, **ball)(w, b).value for epsilon in RADII]
-    return Outcome(
+    return DemoModel(
         name=name,
-        training=training,
-        accuracy=float(np.mean(y * (X @ w + b) > 0)),
-        accuracy_noisy=float(np.mean([y * (Z @ w + b) > 0 for Z in noisy])),
-        risk=np.array(risk),
+        estimator=estimator,
+        accuracy=estimator.score(X, y),
+        accuracy_noisy=float(np.mean([estimator.score(Z, y) for Z in noisy])),
+        risk=risk_curve(estimator, inside, y, radii=RADII, **ball).risk,
     )
+
+
+def weights(estimator: Any) -> Array:
+    """Of a fitted model of two classes, the intercept last."""
+    return np.append(estimator.coef_[0], estimator.intercept_)
 
 
 def train_alone(X: Array, y: Array) -> Array:
     """The robust model of these rows and no others, intercept last; certified to the same gap."""
-    model = DRSVC(epsilon=EPSILON, kappa=KAPPA, norm=NORM, tol=TOL).fit(X, y)
-    return np.append(model.coef_[0], model.intercept_)
+    return weights(DRSVC(epsilon=EPSILON, kappa=KAPPA, norm=NORM, tol=TOL).fit(X, y))
 
 
-def compare_plants(data: Data, federated: Array) -> list[Plant]:
+def compare_plants(data: PumpData, federated: Array) -> list[DemoPlant]:
     """Whether joining pays: each plant's own model, the federated one, and one of all rows."""
-    rows, labels = (np.concatenate(parts) for parts in zip(*data.plants, strict=True))
-    pooled = train_alone(rows, labels)
+    pooled = train_alone(data.X_normalised, data.y)
+    X, y = data.X_test_normalised, data.y_test
+    rows = data.parts(normalised=True)
     plants = []
-    for g, ((X, y), leak) in enumerate(zip(data.plants, data.leaks, strict=True), start=1):
-        models = {"alone": train_alone(X, y), "federated": federated, "pooled": pooled}
-        own = (data.leak_test == 0.0) | (data.leak_test == leak)
-        plants.append(
-            Plant(
-                name=f"plant {g}",
-                n_rows=len(y),
-                leak=leak,
-                all_leaks={m: f1_score(w, data.X_test, data.y_test) for m, w in models.items()},
-                own_leak={
-                    m: f1_score(w, data.X_test[own], data.y_test[own]) for m, w in models.items()
-                },
-            )
-        )
+    for g, leak in enumerate(data.client_severities):
+        models = {"alone": train_alone(*rows[g]), "federated": federated, "pooled": pooled}
+        own = np.isin(data.severity_test, (0.0, leak))
+        on_all = {name: f1_score(w, X, y) for name, w in models.items()}
+        on_own = {name: f1_score(w, X[own], y[own]) for name, w in models.items()}
+        plants.append(DemoPlant(f"plant {g + 1}", leak, on_all, on_own))
     return plants
 
 
 def f1_score(model: Array, X: Array, y: Array) -> float:
     """F-1 of the class +1; 0 if nothing is found."""
-    found, there = X @ model[:-1] + model[-1] > 0.0, y > 0.0
-    counted = np.count_nonzero(found) + np.count_nonzero(there)
-    return 2.0 * np.count_nonzero(found & there) / counted if counted else 0.0
+    predicted, actual = X @ model[:-1] + model[-1] > 0.0, y > 0.0
+    n_positive = np.count_nonzero(predicted) + np.count_nonzero(actual)
+    return 2.0 * np.count_nonzero(predicted & actual) / n_positive if n_positive else 0.0
 
 
-def run_demo(seed: int = 0) -> tuple[Data, list[Outcome]]:
-    """Train on the same plants in three ways; evaluate each model on clean test data."""
-    data = make_data(seed)
-    outcomes = [
-        evaluate(name, data, result, seed) for name, result in train_all(data.plants).items()
-    ]
-    plain, usual, robust = outcomes
-    plants = compare_plants(data, robust.training.model)
-    return data, [plain, usual, replace(robust, plants=plants)]
-
-
-def risk_at_training_radius(outcome: Outcome) -> float:
-    """Worst-case risk on the test set at the radius that FDR-SVM was trained with."""
-    return float(np.interp(EPSILON, RADII, outcome.risk))
-
-
-def format_table(outcomes: Sequence[Outcome]) -> str:
-    """Plain text: one row a model, then one row a plant."""
-    head = (
+def format_table(models: Sequence[DemoModel]) -> str:
+    """Plain text: one row per model, then one row per plant."""
+    lines = [
         f"{'model':<12}{'accuracy':>10}{'noisy sensors':>15}{'worst-case risk':>17}"
         f"{'rounds':>8}{'certified gap':>15}"
-    )
-    rows = [
-        f"{o.name:<12}{o.accuracy:>10.3f}{o.accuracy_noisy:>15.3f}"
-        f"{risk_at_training_radius(o):>17.3f}{o.training.n_rounds:>8}{o.training.gap:>15.1e}"
-        for o in outcomes
     ]
-    plants = [plant for outcome in outcomes for plant in outcome.plants]
-    return "\n".join([head, *rows, *_format_plants(plants)])
-
-
-def _format_plants(plants: Sequence[Plant]) -> list[str]:
-    if not plants:
-        return []
+    lines += [
+        f"{m.name:<12}{m.accuracy:>10.3f}{m.accuracy_noisy:>15.3f}"
+        f"{m.risk_at_training_radius:>17.3f}{m.estimator.n_iter_:>8}{m.estimator.gap_:>15.1e}"
+        for m in models
+    ]
+    plants = models[-1].plants
     names = list(plants[0].all_leaks)
-    columns = "".join(f"{name:>11}" for name in names * 2)
-    lines = [
-        f"{plant.name:<12}{_columns(plant.all_leaks)}{_columns(plant.own_leak)}" for plant in plants
-    ]
     wide = 11 * len(names)
-    above = f"{'':<12}{'F-1 on all leaks':>{wide}}{'on its own leak':>{wide}}"
-    said = wrap(joining_pays(plants), width=12 + 2 * wide)
-    return ["", "Does joining pay?", above, f"{'plant':<12}{columns}", *lines, *said]
+    lines += ["", "Does joining pay?"]
+    lines.append(f"{'':<12}{'F-1 on all leaks':>{wide}}{'on its own leak':>{wide}}")
+    lines.append(f"{'plant':<12}" + "".join(f"{name:>11}" for name in names * 2))
+    for plant in plants:
+        scores = [*plant.all_leaks.values(), *plant.own_leak.values()]
+        lines.append(f"{plant.name:<12}" + "".join(f"{score:>11.3f}" for score in scores))
+    return "\n".join([*lines, *wrap(joining_pays(plants), width=12 + 2 * wide)])
 
 
-def _columns(scores: Mapping[str, float]) -> str:
-    return "".join(f"{score:>11.3f}" for score in scores.values())
-
-
-def joining_pays(plants: Sequence[Plant]) -> str:
+def joining_pays(plants: Sequence[DemoPlant]) -> str:
     """What the plants' numbers say, in plain words."""
     on_all = {p.name: p.all_leaks["federated"] - p.all_leaks["alone"] for p in plants}
     on_own = {p.name: p.own_leak["federated"] - p.own_leak["alone"] for p in plants}
-    more = 100.0 * (plants[0].all_leaks["pooled"] - plants[0].all_leaks["federated"])
+    gain = 100.0 * (plants[0].all_leaks["pooled"] - plants[0].all_leaks["federated"])
     return (
         f"On all leaks the federated model is {_better_for(on_all)}. On the leak that a plant has "
         f"seen itself it is {_better_for(on_own)}. Pooling all rows would have given "
-        f"{abs(more):.1f} points {'more' if more > 0.0 else 'less'} than the federation on all "
+        f"{abs(gain):.1f} points {'more' if gain > 0.0 else 'less'} than the federation on all "
         "leaks."
     )
 

@@ -11,7 +11,7 @@ from fdrsvm.core.arrays import Array
 from fdrsvm.core.files import write_atomically
 from fdrsvm.core.texts import csv_text
 from fdrsvm.data.contract import Feature, FeatureContract
-from fdrsvm.datasets.pump import PumpData, make_pump
+from fdrsvm.datasets.pump import make_pump
 from fdrsvm.errors import InvalidInputError
 
 LABELS = ("healthy", "leak")
@@ -26,10 +26,19 @@ def write_files(folder: Path, seed: int = 0) -> list[Path]:
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise InvalidInputError("--data", "must be a new or empty folder", f"{folder} is not")
     pump = make_pump("noisy-labels", random_state=seed)
+    for kind in ("train", "test"):
+        (folder / kind).mkdir(parents=True, exist_ok=True)
+    # Limits that an engineer could have agreed on: round numbers, wider than the data.
+    X = np.concatenate([pump.X, pump.X_test])
+    low, high = X.min(axis=0), X.max(axis=0)
+    step = 10.0 ** np.floor(np.log10(np.where(high > low, high - low, 1.0)))
+    limits = [np.floor(low / step - 1.0) * step, np.ceil(high / step + 1.0) * step]
+    features = tuple(
+        Feature(name, low=float(f"{a:.6g}"), high=float(f"{b:.6g}"))
+        for name, a, b in zip(pump.feature_names, *limits, strict=True)
+    )
     written = [folder / "contract.json"]
-    for part in ("train", "test"):
-        (folder / part).mkdir(parents=True, exist_ok=True)
-    write_atomically(written[0], _contract(pump).to_json().encode() + b"\n")
+    write_atomically(written[0], FeatureContract(features, LABELS).to_json().encode() + b"\n")
     for g, (X, y) in enumerate(pump.parts()):
         written.append(_write(folder / "train" / f"plant-{g + 1}.csv", pump.feature_names, X, y))
     for g, leak in enumerate(pump.client_severities):
@@ -38,20 +47,6 @@ def write_files(folder: Path, seed: int = 0) -> list[Path]:
         path = folder / "test" / f"plant-{g + 1}.csv"
         written.append(_write(path, pump.feature_names, pump.X_test[rows], pump.y_test[rows]))
     return written
-
-
-def _contract(pump: PumpData) -> FeatureContract:
-    """Limits that an engineer could have agreed on: round numbers, wider than the data."""
-    X = np.concatenate([pump.X, pump.X_test])
-    low, high = X.min(axis=0), X.max(axis=0)
-    span = np.where(high > low, high - low, 1.0)
-    step = 10.0 ** np.floor(np.log10(span))
-    ends = zip(np.floor(low / step - 1.0) * step, np.ceil(high / step + 1.0) * step, strict=True)
-    features = tuple(
-        Feature(name, low=float(f"{a:.6g}"), high=float(f"{b:.6g}"))
-        for name, (a, b) in zip(pump.feature_names, ends, strict=True)
-    )
-    return FeatureContract(features, LABELS)
 
 
 def _write(path: Path, names: Sequence[str], X: Array, y: Array) -> Path:

@@ -8,7 +8,7 @@ Distances are in scaled features, as in training.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,13 +21,18 @@ from fdrsvm.errors import UnsupportedError
 from fdrsvm.inspection.explain import flipping_perturbation
 from fdrsvm.inspection.scores import POOLED, check_fits
 from fdrsvm.model.linear_model import VERDICT, LinearModel
-from fdrsvm.model.trained_ball import ROBUST, Ball, Overrides, balls, client_weights
+from fdrsvm.model.trained_ball import ROBUST, Overrides, balls, client_weights
 from fdrsvm.model.unscaling import Scaling
-from fdrsvm.risk.ball import check_support
+from fdrsvm.risk.ball import Support, check_support
 from fdrsvm.risk.radius import mowb_confidence
 from fdrsvm.risk.worst_case import RiskOracle
 
 SHARES = (0.01, 0.05, 0.1, 0.25, 0.5)
+_NORM_WORDS = {
+    "linf": "where every feature may be off by that much at once (norm linf).",
+    "l2": "where the features' errors add up as squares (norm l2).",
+    "l1": "where the features' errors add up (norm l1).",
+}
 _SAME = 1e-9  # relative; both sides are exact up to rounding, and a file holds folded weights
 
 
@@ -73,15 +78,14 @@ class Recomputed:
 
     @property
     def agrees(self) -> bool | None:
-        """Whether the file states the same for every client; None if it states nothing of one."""
-        if any(one.stated is None for one in self.risks):
-            return None
-        return all(self._is_stated(one.worst_case, one.stated or 0.0) for one in self.risks)
-
-    def _is_stated(self, found: float, stated: float) -> bool:
-        """The same, or what rounding up by less than one resolution makes of it."""
-        slack = max(_SAME, _SAME * abs(found), _SAME * abs(stated))
-        return found - slack <= stated <= found + self.resolution + slack
+        """Whether the file states the same for every client; None if it is silent about one."""
+        agrees = True
+        for one in self.risks:
+            if one.stated is None:
+                return None
+            slack = _SAME * max(1.0, abs(one.worst_case), abs(one.stated))
+            agrees &= -slack <= one.stated - one.worst_case <= self.resolution + slack
+        return agrees
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,7 +93,7 @@ class Flips:
     """How far rows must move for decisions to turn.
 
     ``costs`` are sorted, inf where the support rules it out; ``moves`` has for each of ``SHARES``
-    the least distance within which so large a share of the decisions turns.
+    the least distance within which this share of the decisions turns.
     """
 
     costs: Array
@@ -112,7 +116,7 @@ def proved(model: LinearModel) -> list[Proved]:
 
 
 def stated_risks(model: LinearModel) -> dict[str, Array]:
-    """Each client's worst-case risk as the file has it, an entry a model."""
+    """Each client's worst-case risk as the file has it, one entry per model."""
     kept = from_plain(model.certificate.get("worst_case_risk_per_client", {}))
     if model.estimator == "DRSVC":
         kept = {POOLED: from_plain(model.certificate.get("objective", np.nan))}
@@ -124,6 +128,11 @@ def grouped(model: LinearModel, rows: Rows) -> dict[str, Rows]:
     if model.estimator == "DRSVC":
         return {POOLED: rows}
     return {name: rows.of(name) for name in rows.client_names}
+
+
+def row_counts(model: LinearModel, rows: Rows) -> dict[str, int]:
+    """How many rows each of these groups has."""
+    return {POOLED: len(rows.X)} if model.estimator == "DRSVC" else rows.counts()
 
 
 def recompute(model: LinearModel, rows: Rows, given: Overrides | None = None) -> Recomputed:
@@ -139,37 +148,35 @@ def recompute(model: LinearModel, rows: Rows, given: Overrides | None = None) ->
         Another radius, label price or norm.
     """
     check_fits(model, rows)
-    scaled, scaling = Scaling.of(model).unfold(model), Scaling.of(model)
-    groups = grouped(model, rows)
-    counts = {name: len(part.X) for name, part in groups.items()}
-    own = balls(model, counts, given)
-    weights = client_weights(model, counts)
+    scaling = Scaling.of(model)
+    scaled = scaling.unfold(model)
+    counts = row_counts(model, rows)
+    own, shares = balls(model, counts, given), client_weights(model, counts)
     class_weights = _class_weights(model, rows.codes(model.classes))
     stated = stated_risks(model) if given is None or given == Overrides() else {}
     risks, n_clipped = [], 0
-    n_models = scaled.coef.shape[0]
+    n_models = len(scaled.coef)
     objectives = np.zeros(n_models)
-    for name, part in groups.items():
-        X, moved = into_support(scaling.apply(part.X), own[name])
-        n_clipped += moved
-        codes = part.codes(model.classes)
+    for name, group in grouped(model, rows).items():
+        ball, codes = own[name], group.codes(model.classes)
+        X, n_outside = into_support(scaling.apply(group.X), ball.support)
+        n_clipped += n_outside
         for k in range(n_models):
-            one = _client_risk(scaled, k, X, codes, own[name], class_weights[codes])
-            said = stated.get(name)
+            signs, w, b = signs_of(codes, k, n_models), scaled.coef[k], float(scaled.intercept[k])
+            options = {**ball.options(), "sample_weight": class_weights[codes]}
+            worst = RiskOracle(X, signs, **options).value(w, b)
+            mean = RiskOracle(X, signs, **{**options, "epsilon": 0.0}).value(w, b)
             label = None if n_models == 1 else model.classes[k]
-            risks.append(
-                ClientRisk(
-                    name, label, len(X), own[name].epsilon, *one, None if said is None else said[k]
-                )
-            )
-            objectives[k] += weights[name] * one[0]
+            said = float(stated[name][k]) if name in stated else None
+            risks.append(ClientRisk(name, label, len(X), ball.epsilon, worst, mean, said))
+            objectives[k] += shares[name] * worst
     resolution = float(from_plain(model.params.get("resolution", 0.0)))
     return Recomputed(tuple(risks), tuple(objectives.tolist()), n_clipped, resolution)
 
 
-def into_support(X: Array, ball: Ball) -> tuple[Array, int]:
+def into_support(X: Array, support: Support) -> tuple[Array, int]:
     """Rows within the support, and how many values had to be moved."""
-    box = check_support(ball.support, X.shape[1])
+    box = check_support(support, X.shape[1])
     if box is None:
         return X, 0
     inside: Array = np.clip(X, box.low, box.high)
@@ -181,18 +188,8 @@ def signs_of(codes: Any, k: int, n_models: int) -> Array:
     return np.where(codes == (1 if n_models == 1 else k), 1.0, -1.0)
 
 
-def _client_risk(
-    scaled: LinearModel, k: int, X: Array, codes: Any, ball: Ball, weights: Array
-) -> tuple[float, float]:
-    signs = signs_of(codes, k, len(scaled.coef))
-    w, b = scaled.coef[k], float(scaled.intercept[k])
-    options = {**ball.options(), "sample_weight": weights}
-    worst = RiskOracle(X, signs, **options).value(w, b)
-    return worst, RiskOracle(X, signs, **{**options, "epsilon": 0.0}).value(w, b)
-
-
 def _class_weights(model: LinearModel, codes: Any) -> Array:
-    """One weight a class, as training had it; "balanced" is over all rows."""
+    """One weight per class, as training had it; "balanced" is over all rows."""
     given = from_plain(model.params.get("class_weight"))
     n_classes = len(model.classes)
     if given is None:
@@ -206,17 +203,11 @@ def _class_weights(model: LinearModel, codes: Any) -> Array:
 def flips(model: LinearModel, rows: Rows, norm: str | None = None) -> Flips:
     """How far rows must move, in scaled features, for the model's decisions to turn."""
     check_fits(model, rows)
-    scaling = Scaling.of(model)
-    support = from_plain(model.params.get("support"))
-    ball = Ball(0.0, 1.0, norm or model.params.get("norm", "linf"), support, "hinge")
-    X, _ = into_support(scaling.apply(rows.X), ball)
-    found = flipping_perturbation(
-        scaling.unfold(model),
-        X,
-        norm=ball.norm,  # type: ignore[arg-type]
-        support=support,
-    )
-    costs = np.sort(found.cost)
+    scaling, support = Scaling.of(model), from_plain(model.params.get("support"))
+    X, _ = into_support(scaling.apply(rows.X), support)
+    chosen: Any = norm or model.params.get("norm", "linf")
+    turn = flipping_perturbation(scaling.unfold(model), X, norm=chosen, support=support)
+    costs = np.sort(turn.cost)
     # The least cost within which at least that share of the rows turns.
     places = [max(math.ceil(share * len(costs)) - 1, 0) for share in SHARES]
     return Flips(costs, {s: float(costs[at]) for s, at in zip(SHARES, places, strict=True)})
@@ -271,77 +262,52 @@ def certificate_words(model: LinearModel) -> list[str]:
     facts = proved(model)
     if not facts:
         return ["The file holds no certificate: it says nothing about how good the model is."]
-    if model.estimator not in ROBUST:
-        return [*_left_out_words(model), _baseline_words(model, facts)]
-    return [*_left_out_words(model), *map(_proved_words, facts), *_ball_words(model)]
-
-
-def _left_out_words(model: LinearModel) -> list[str]:
-    """Whom the run went on without, and what that means."""
+    words = []
     left_out = from_plain(model.certificate.get("left_out", {}))
-    if not left_out:
-        return []
-    names = ", ".join(f"{name} (after round {round_})" for name, round_ in left_out.items())
+    if left_out:
+        names = ", ".join(f"{name} (after round {round_})" for name, round_ in left_out.items())
+        words.append(
+            f"The run went on without {names}: what follows is true of the other clients' data, "
+            "and says nothing of theirs."
+        )
+    if model.estimator in ROBUST:
+        return [*words, *(_objective_words(one) for one in facts), _ball_words(model)]
+    worst = max(one.gap for one in facts)
     return [
-        f"The run went on without {names}: what follows is true of the other clients' data, and "
-        "says nothing of theirs."
+        *words,
+        f"A {model.estimator} guards against nothing: it minimises the hinge loss and a penalty. "
+        f"Its best iterate is within {worst:.1e} (relative) of the least value of that objective.",
     ]
 
 
-def _baseline_words(model: LinearModel, facts: Sequence[Proved]) -> str:
-    worst = max(one.gap for one in facts)
-    return (
-        f"A {model.estimator} guards against nothing: it minimises the hinge loss and a penalty. "
-        f"Its best iterate is within {worst:.1e} (relative) of the least value of that objective."
-    )
-
-
-def _proved_words(one: Proved) -> str:
+def _objective_words(one: Proved) -> str:
     whose = "The model" if one.label is None else f"Class {one.label!r} against the rest"
     if not math.isfinite(one.objective):
         return f"{whose} was never evaluated by every client: nothing is proved of it."
-    reach = (
-        "No linear model"
-        if math.isinf(one.bound_radius)
-        else f"No linear model with ||w||_* up to {one.bound_radius:.4g}"
-    )
+    reach = "" if math.isinf(one.bound_radius) else f" with ||w||_* up to {one.bound_radius:.4g}"
     return (
-        f"{whose} has a worst-case risk of {one.objective:.6g}. {reach} has one below "
-        f"{one.lower_bound:.6g}, so this one is within {one.gap:.2g} (relative) of the best."
+        f"{whose} has a worst-case risk of {one.objective:.6g}. No linear model{reach} has one "
+        f"below {one.lower_bound:.6g}, so this one is within {one.gap:.2g} (relative) of the best."
     )
 
 
-def _ball_words(model: LinearModel) -> list[str]:
+def _ball_words(model: LinearModel) -> str:
     params = {name: from_plain(value) for name, value in model.params.items()}
-    counts = training_counts(model)
-    unit = Scaling.of(model).unit
     try:
-        radii = sorted({ball.epsilon for ball in balls(model, counts).values()})
+        radii = sorted({ball.epsilon for ball in balls(model, training_counts(model)).values()})
     except (ValueError, UnsupportedError):  # clients are not known by name
         radii = []
-    radius = f"{radii[0]:.4g}" if len(radii) == 1 else "that of each client"
+    radius = f"{radii[0]:.4g}" if radii else str(params["epsilon"])
     if len(radii) > 1:
-        radius = f"{radii[0]:.4g} to {radii[-1]:.4g}, by client"
-    if not radii:
-        radius = f"{params['epsilon']}"
-    return [
-        f"Guarded against: every distribution of data that is, on average over the rows, at most "
-        f"epsilon = {radius} away from what was recorded, measured in {unit}, {_norm_words(params)}"
-        f" {_label_words(params['kappa'])}",
-    ]
-
-
-def _norm_words(params: Mapping[str, Any]) -> str:
-    return {
-        "linf": "where every feature may be off by that much at once (norm linf).",
-        "l2": "where the features' errors add up as squares (norm l2).",
-        "l1": "where the features' errors add up (norm l1).",
-    }[params["norm"]]
-
-
-def _label_words(kappa: Any) -> str:
-    if isinstance(kappa, float | int) and math.isinf(kappa):
-        return "Labels are trusted (kappa = inf)."
+        radius += f" to {radii[-1]:.4g}, by client,"
+    kappa = params["kappa"]
+    labels = "A wrong label costs as much of that as a move by kappa, which differs by client."
     if isinstance(kappa, float | int):
-        return f"A wrong label costs as much of that as a move by kappa = {kappa:g}."
-    return "A wrong label costs as much of that as a move by kappa, which differs by client."
+        labels = f"A wrong label costs as much of that as a move by kappa = {kappa:g}."
+        if math.isinf(kappa):
+            labels = "Labels are trusted (kappa = inf)."
+    return (
+        "Guarded against: every distribution of data that is, on average over the rows, at most "
+        f"epsilon = {radius} away from what was recorded, measured in {Scaling.of(model).unit}, "
+        f"{_NORM_WORDS[params['norm']]} {labels}"
+    )

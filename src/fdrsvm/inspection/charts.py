@@ -1,53 +1,41 @@
-"""Charts as SVG text, in the page's own colours, so that they follow its light and dark side.
+"""Charts as SVG, in the page's own colours, so that they follow its light and dark side.
 
-Colours are CSS classes (``s0``, ``s1``, ...), sizes are units of the view box. Nothing here needs
-another package.
+Colours are CSS classes (``s0``, ``s1``, ...), sizes are units of the view box. This module computes
+the shapes; ``chart.svg.j2`` writes them down.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
 
-from fdrsvm.inspection.markup import escape
+from markupsafe import Markup
+
+from fdrsvm.inspection.rendering import number, render
 
 _WIDTH, _HEIGHT = 400.0, 250.0
-_LEFT, _RIGHT, _TOP, _BOTTOM = 52.0, 20.0, 10.0, 40.0
+_LEFT, _RIGHT, _TOP, _FOOT = 52.0, 380.0, 10.0, 210.0  # the edges of what is drawn
 _ROW = 20.0
 _STEPS = (1.0, 2.0, 5.0, 10.0)
 _LETTER = 7.0
-_LONGEST = 18
+_LONGEST = 18  # letters of a name
 
 
 @dataclass(frozen=True)
-class Line:
-    """One curve; points that are not finite leave a gap."""
+class Series:
+    """Points that belong together: a curve, a cloud, or a dot in each row.
+
+    Points of a curve that are not finite leave a gap. ``floor`` shades what lies between it and
+    ``y``.
+    """
 
     name: str
     x: Sequence[float]
     y: Sequence[float]
     colour: int = 0
     dashed: bool = False
-
-
-@dataclass(frozen=True)
-class Points:
-    """A cloud of points."""
-
-    name: str
-    x: Sequence[float]
-    y: Sequence[float]
-    colour: int = 0
-
-
-@dataclass(frozen=True)
-class Dots:
-    """One dot in every row, at a place from 0 to 1; None leaves it out."""
-
-    name: str
-    places: Sequence[float | None]
-    colour: int = 0
+    floor: Sequence[float] | None = None
 
 
 @dataclass(frozen=True)
@@ -60,12 +48,23 @@ class _Axis:
     end: float
     is_log: bool = False
 
-    def place(self, value: float) -> float:
-        low, high = self._scaled(self.low), self._scaled(self.high)
-        return self.start + (self._scaled(value) - low) / (high - low) * (self.end - self.start)
+    @classmethod
+    def around(
+        cls, values: Sequence[float], start: float, end: float, *, is_log: bool = False
+    ) -> _Axis:
+        low, high = min(values), max(values)
+        if is_log:
+            low, high = 10.0 ** math.floor(math.log10(low)), 10.0 ** math.ceil(math.log10(high))
+            high = high if high > low else 10.0 * low
+        elif high == low:
+            low, high = low - (abs(low) or 1.0) / 2.0, high + (abs(high) or 1.0) / 2.0
+        return cls(low, high, start, end, is_log)
 
-    def _scaled(self, value: float) -> float:
-        return math.log10(value) if self.is_log else value
+    def place(self, value: float) -> float:
+        low, high, value = (
+            math.log10(each) if self.is_log else each for each in (self.low, self.high, value)
+        )
+        return round(self.start + (value - low) / (high - low) * (self.end - self.start), 1)
 
     def ticks(self) -> list[float]:
         if not self.is_log:
@@ -75,8 +74,35 @@ class _Axis:
         return [10.0**power for power in powers if power % every == 0]
 
 
+@dataclass
+class _Canvas:
+    """The shapes of one chart: a class, then where; and what the legend says."""
+
+    description: str
+    height: float = _HEIGHT
+    y_label: str = ""
+    paths: list[tuple[str, str]] = field(default_factory=list)
+    circles: list[tuple[str, float, float, float]] = field(default_factory=list)
+    texts: list[tuple[str, float, float, str]] = field(default_factory=list)
+    legend: list[tuple[str, str]] = field(default_factory=list)
+
+    def draw_axes(self, x_axis: _Axis, y_axis: _Axis, x_label: str) -> None:
+        for value in y_axis.ticks():
+            y = y_axis.place(value)
+            self.paths.append(("grid", f"M{_LEFT} {y}H{_RIGHT}"))
+            self.texts.append(("end", _LEFT - 6.0, round(y + 4.0, 1), number(value)))
+        for value in x_axis.ticks():
+            x = x_axis.place(value)
+            self.paths.append(("grid", f"M{x} {_FOOT}v4"))
+            self.texts.append(("mid", x, _FOOT + 16.0, number(value)))
+        self.texts.append(("mid", (_LEFT + _RIGHT) / 2.0, _HEIGHT - 6.0, x_label))
+
+    def markup(self) -> Markup:
+        return render("chart.svg.j2", width=_WIDTH, middle=(_TOP + _FOOT) / 2.0, **vars(self))
+
+
 def nice_ticks(low: float, high: float, most: int = 5) -> list[float]:
-    """Round numbers within a range, at most so many."""
+    """Round numbers within a range, about this many."""
     rough = (high - low) / most
     power = 10.0 ** math.floor(math.log10(rough))
     step = next(power * s for s in _STEPS if power * s >= rough * (1.0 - 1e-9))
@@ -85,168 +111,107 @@ def nice_ticks(low: float, high: float, most: int = 5) -> list[float]:
 
 
 def line_chart(
-    lines: Sequence[Line],
+    lines: Sequence[Series],
     *,
     x_label: str,
     y_label: str,
     description: str,
     log_y: bool = False,
+    from_zero: bool = False,
     mark: tuple[float, str] | None = None,
     level: tuple[float, str] | None = None,
-) -> str:
+) -> Markup:
     """Curves over one pair of axes.
 
     Parameters
     ----------
-    lines : sequence of Line
+    lines : sequence of Series
         The curves.
     x_label, y_label, description : str
         Names of the axes, and what a screen reader says.
     log_y : bool
         Logarithmic; values that are not above 0 are left out.
+    from_zero : bool
+        Whether the y axis starts at 0 wherever the curves do.
     mark, level : pair of number and name, optional
         A vertical or a horizontal line to compare with.
     """
-    points = [
-        (x, y)
-        for line in lines
-        for x, y in zip(line.x, line.y, strict=True)
-        if _can_be_drawn(x, y, log_y)
-    ]
+    points = [point for line in lines for each in _stretches(line, log_y) for point in each]
     if not points:
-        return '<p class="note">There is nothing to draw.</p>'
-    levels = [level[0]] if level is not None else []
-    marks = [mark[0]] if mark is not None else []
-    x_axis = _axis([x for x, _ in points] + marks, _LEFT, _WIDTH - _RIGHT, is_log=False)
-    y_axis = _axis([y for _, y in points] + levels, _HEIGHT - _BOTTOM, _TOP, is_log=log_y)
-    parts = [*_grid(x_axis, y_axis, x_label, y_label)]
+        return Markup('<p class="note">There is nothing to draw.</p>')
+    guides_x = [] if mark is None else [mark[0]]
+    guides_y = [*([] if level is None else [level[0]]), *([0.0] if from_zero else [])]
+    x_axis = _Axis.around([*(x for x, _ in points), *guides_x], _LEFT, _RIGHT)
+    y_axis = _Axis.around([*(y for _, y in points), *guides_y], _FOOT, _TOP, is_log=log_y)
+    canvas = _Canvas(description, y_label=y_label)
+    canvas.draw_axes(x_axis, y_axis, x_label)
+    for line in lines:
+        if line.floor is not None:
+            sides = [*zip(line.x, line.y, line.floor, strict=True)]
+            sides = [side for side in sides if all(map(math.isfinite, side))]
+            outline = [(x, y) for x, y, _ in sides] + [(x, low) for x, _, low in reversed(sides)]
+            canvas.paths.append((f"band s{line.colour}", _path(outline, x_axis, y_axis)))
+        style = f"s{line.colour}{' dashed' if line.dashed else ''}"
+        curve = "".join(_path(each, x_axis, y_axis) for each in _stretches(line, log_y))
+        canvas.paths.append((f"line {style}", curve))
+        canvas.legend.append((line.name, style))
     if mark is not None:
-        at = x_axis.place(mark[0])
-        parts.append(f'<path class="mark" d="M{at:.1f} {_TOP}V{_HEIGHT - _BOTTOM}"/>')
+        canvas.paths.append(("mark", f"M{x_axis.place(mark[0])} {_TOP}V{_FOOT}"))
+        canvas.legend.append((mark[1], "mark"))
     if level is not None:
-        at = y_axis.place(level[0])
-        parts.append(f'<path class="mark" d="M{_LEFT} {at:.1f}H{_WIDTH - _RIGHT}"/>')
-    parts += [_curve(line, x_axis, y_axis, log_y) for line in lines]
-    named = [(line.name, f"s{line.colour}{' dashed' if line.dashed else ''}") for line in lines]
-    named += [(each[1], "mark") for each in (mark, level) if each is not None]
-    return _svg(parts, _HEIGHT, description) + _legend(named)
+        canvas.paths.append(("mark", f"M{_LEFT} {y_axis.place(level[0])}H{_RIGHT}"))
+        canvas.legend.append((level[1], "mark"))
+    return canvas.markup()
 
 
-def scatter_chart(clouds: Sequence[Points], *, x_label: str, y_label: str, description: str) -> str:
+def scatter_chart(
+    clouds: Sequence[Series], *, x_label: str, y_label: str, description: str
+) -> Markup:
     """Clouds of points over one pair of axes, and the diagonal on which y is x."""
     xs = [x for cloud in clouds for x in cloud.x]
-    ys = [y for cloud in clouds for y in cloud.y]
-    x_axis = _axis(xs, _LEFT, _WIDTH - _RIGHT, is_log=False)
-    y_axis = _axis([*ys, *xs], _HEIGHT - _BOTTOM, _TOP, is_log=False)
-    low, high = x_axis.low, x_axis.high
-    parts = [*_grid(x_axis, y_axis, x_label, y_label)]
-    parts.append(
-        f'<path class="mark" d="M{x_axis.place(low):.1f} {y_axis.place(low):.1f}'
-        f'L{x_axis.place(high):.1f} {y_axis.place(high):.1f}"/>'
-    )
+    x_axis = _Axis.around(xs, _LEFT, _RIGHT)
+    y_axis = _Axis.around([*(y for cloud in clouds for y in cloud.y), *xs], _FOOT, _TOP)
+    canvas = _Canvas(description, y_label=y_label)
+    canvas.draw_axes(x_axis, y_axis, x_label)
+    diagonal = [(x_axis.low, x_axis.low), (x_axis.high, x_axis.high)]
+    canvas.paths.append(("mark", _path(diagonal, x_axis, y_axis)))
     for cloud in clouds:
-        parts += [
-            f'<circle class="s{cloud.colour}" cx="{x_axis.place(x):.1f}" '
-            f'cy="{y_axis.place(y):.1f}" r="2.5"/>'
-            for x, y in zip(cloud.x, cloud.y, strict=True)
-        ]
-    named = [(cloud.name, f"s{cloud.colour} dot") for cloud in clouds]
-    return _svg(parts, _HEIGHT, description) + _legend(named)
+        for x, y in zip(cloud.x, cloud.y, strict=True):
+            canvas.circles.append((f"s{cloud.colour}", x_axis.place(x), y_axis.place(y), 2.5))
+        canvas.legend.append((cloud.name, f"s{cloud.colour} dot"))
+    return canvas.markup()
 
 
-def dot_chart(names: Sequence[str], series: Sequence[Dots], *, description: str) -> str:
-    """A row for each name, with a dot of each series between its ends."""
+def dot_chart(names: Sequence[str], series: Sequence[Series], *, description: str) -> Markup:
+    """A row for each name, with dots between its ends; x is from 0 to 1, y the row's number."""
     left = 18.0 + _LETTER * min(_LONGEST, max(map(len, names)))
     axis = _Axis(0.0, 1.0, left, _WIDTH - 12.0)
-    height = _ROW * len(names) + 12.0
-    parts = []
+    canvas = _Canvas(description, height=_ROW * len(names) + 12.0)
     for row, name in enumerate(names):
-        y = _ROW * (row + 0.5) + 6.0
-        parts.append(f'<path class="grid" d="M{left:.1f} {y:.1f}H{_WIDTH - 12.0}"/>')
-        parts.append(
-            f'<text x="{left - 14.0:.1f}" y="{y + 4.0:.1f}" class="end">{short(name)}</text>'
-        )
-        for dots in series:
-            place = dots.places[row]
-            if place is not None:
-                x = axis.place(min(max(place, -0.02), 1.02))
-                parts.append(f'<circle class="s{dots.colour}" cx="{x:.1f}" cy="{y:.1f}" r="4.5"/>')
-    return _svg(parts, height, description) + _legend(
-        [(d.name, f"s{d.colour} dot") for d in series]
-    )
+        height = _ROW * (row + 0.5) + 6.0
+        text = name if len(name) <= _LONGEST else f"{name[: _LONGEST - 6]}…{name[-5:]}"
+        canvas.paths.append(("grid", f"M{left} {height}H{axis.end}"))
+        canvas.texts.append(("end", left - 14.0, height + 4.0, text))
+    for dots in series:
+        for x, y in zip(dots.x, dots.y, strict=True):
+            place = axis.place(min(max(x, -0.02), 1.02))
+            canvas.circles.append((f"s{dots.colour}", place, _ROW * (y + 0.5) + 6.0, 4.5))
+        canvas.legend.append((dots.name, f"s{dots.colour} dot"))
+    return canvas.markup()
 
 
-def short(name: str, longest: int = _LONGEST) -> str:
-    """A name that fits, escaped."""
-    text = name if len(name) <= longest else f"{name[: longest - 6]}…{name[-5:]}"
-    return escape(text)
-
-
-def number(value: float) -> str:
-    """For a tick or a cell."""
-    if not math.isfinite(value):
-        return "-" if math.isnan(value) else ("∞" if value > 0.0 else "-∞")
-    return f"{value:.4g}"
-
-
-def _can_be_drawn(x: float, y: float, log_y: bool) -> bool:
-    return math.isfinite(x) and math.isfinite(y) and (y > 0.0 or not log_y)
-
-
-def _axis(values: Sequence[float], start: float, end: float, *, is_log: bool) -> _Axis:
-    low, high = min(values), max(values)
-    if is_log:
-        low, high = 10.0 ** math.floor(math.log10(low)), 10.0 ** math.ceil(math.log10(high))
-        high = high if high > low else 10.0 * low
-    elif high == low:
-        low, high = low - (abs(low) or 1.0) / 2.0, high + (abs(high) or 1.0) / 2.0
-    return _Axis(low, high, start, end, is_log)
-
-
-def _grid(x_axis: _Axis, y_axis: _Axis, x_label: str, y_label: str) -> list[str]:
-    parts = []
-    for value in y_axis.ticks():
-        y = y_axis.place(value)
-        parts.append(f'<path class="grid" d="M{_LEFT} {y:.1f}H{_WIDTH - _RIGHT}"/>')
-        parts.append(
-            f'<text x="{_LEFT - 6.0}" y="{y + 4.0:.1f}" class="end">{number(value)}</text>'
-        )
-    foot = _HEIGHT - _BOTTOM
-    for value in x_axis.ticks():
-        x = x_axis.place(value)
-        parts.append(f'<path class="grid" d="M{x:.1f} {foot}v4"/>')
-        parts.append(f'<text x="{x:.1f}" y="{foot + 16.0}" class="mid">{number(value)}</text>')
-    middle = (_TOP + foot) / 2.0
-    parts.append(
-        f'<text x="{(_LEFT + _WIDTH - _RIGHT) / 2.0}" y="{_HEIGHT - 6.0}" class="mid">'
-        f"{escape(x_label)}</text>"
-    )
-    parts.append(
-        f'<text transform="translate(11 {middle}) rotate(-90)" class="mid">{escape(y_label)}</text>'
-    )
-    return parts
-
-
-def _curve(line: Line, x_axis: _Axis, y_axis: _Axis, log_y: bool) -> str:
-    steps, is_down = [], False
+def _stretches(line: Series, log_y: bool) -> Iterator[list[tuple[float, float]]]:
+    """The curve's points between those that cannot be drawn."""
+    stretch: list[tuple[float, float]] = []
     for x, y in zip(line.x, line.y, strict=True):
-        if _can_be_drawn(x, y, log_y):
-            letter = "L" if is_down else "M"
-            steps.append(f"{letter}{x_axis.place(x):.1f} {y_axis.place(y):.1f}")
-            is_down = True
-        else:
-            is_down = False
-    style = f"s{line.colour}{' dashed' if line.dashed else ''}"
-    return f'<path class="line {style}" d="{"".join(steps)}"/>'
+        if math.isfinite(x) and math.isfinite(y) and (y > 0.0 or not log_y):
+            stretch.append((x, y))
+        elif stretch:
+            yield stretch
+            stretch = []
+    if stretch:
+        yield stretch
 
 
-def _svg(parts: Sequence[str], height: float, description: str) -> str:
-    return (
-        f'<svg viewBox="0 0 {_WIDTH:g} {height:g}" role="img" '
-        f'aria-label="{escape(description)}">{"".join(parts)}</svg>'
-    )
-
-
-def _legend(entries: Sequence[tuple[str, str]]) -> str:
-    items = [f'<span><i class="{style}"></i>{escape(name)}</span>' for name, style in entries]
-    return f'<p class="legend">{"".join(items)}</p>'
+def _path(points: Sequence[tuple[float, float]], x_axis: _Axis, y_axis: _Axis) -> str:
+    return "M" + "L".join(f"{x_axis.place(x)} {y_axis.place(y)}" for x, y in points)

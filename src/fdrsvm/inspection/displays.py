@@ -27,24 +27,26 @@ from fdrsvm.inspection.drawing import (
     STYLES,
     count,
     draw_bars,
-    draw_legend,
     draw_legend_above,
     finish,
     new_axes,
-    new_axes_for_bars,
     new_pair,
     note,
     plain_text,
-    short_names,
 )
-from fdrsvm.inspection.fitted import class_index, fitted_attribute, parameters, read_linear
+from fdrsvm.inspection.fitted import (
+    class_index,
+    fitted_attribute,
+    names_for,
+    parameters,
+    read_linear,
+)
 from fdrsvm.inspection.robustness import risk_curve
 
 __all__ = ["ClientRiskDisplay", "ConvergenceDisplay", "FeatureWeightDisplay", "RobustnessDisplay"]
 
 _DEFAULT_BALL: dict[str, Any] = {"kappa": 1.0, "norm": "linf", "support": None}
 _N_RADII = 51
-_CURVES = ("objective", "gap")
 _MARKERS_UP_TO = 40  # points; more would run into each other
 _LEAST_VISIBLE = 1e-3  # of the largest weight
 _LONGEST_CLASS = 30  # characters
@@ -53,7 +55,26 @@ _LOWEST_GAP = 1e-16  # below, gaps are rounding
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class RobustnessDisplay:
+class _Display:
+    """What all displays have: a name, and where they were drawn."""
+
+    name: str | None = None
+    ax_: Any = field(init=False)
+    figure_: Any = field(init=False)
+
+    @classmethod
+    def _of(cls, model: Any, name: str | None, **values: Any) -> Self:
+        """A display called after the model's class, unless it has a name."""
+        return cls(name=type(model).__name__ if name is None else name, **values)
+
+    def _drawn_on(self, ax: Any) -> Self:
+        self.ax_ = ax
+        self.figure_ = (ax[0] if isinstance(ax, tuple) else ax).figure
+        return self
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class RobustnessDisplay(_Display):
     """Worst-case risk against the radius of the Wasserstein ball.
 
     A curve that starts low and climbs slowly is a model that is right and stays so when data are
@@ -83,13 +104,10 @@ class RobustnessDisplay:
     radii: Array
     risk: Array
     norm: Norm
-    name: str | None = None
     training_radius: float | None = None
     training_risk: float | None = None
-    ax_: Any = field(init=False)
-    figure_: Any = field(init=False)
     line_: Any = field(init=False)
-    training_mark_: Any = field(init=False)
+    training_mark_: Any = field(init=False, default=None)
 
     @classmethod
     def from_estimator(
@@ -128,86 +146,74 @@ class RobustnessDisplay:
             The loss whose expectation is the risk, whatever the model was trained with.
         sample_weight : array of shape (n_samples,), optional
             Weights of the samples.
-        name : str, optional
-            What to call the curve; by default the model's class.
-        ax : matplotlib Axes, optional
-            Where to draw; a new figure by default.
+        name, ax : str, matplotlib Axes, optional
+            The curve's name, and where to draw; by default the model's class and a new figure.
         **line_kw
             For ``ax.plot``, say ``color`` and ``linestyle``.
         """
         own = parameters(model)
-        ball = {
-            key: _own_or_given(own, key, given)
-            for key, given in (("kappa", kappa), ("norm", norm), ("support", support))
+        given = {"kappa": kappa, "norm": norm, "support": support}
+        ball = _DEFAULT_BALL | {key: own[key] for key in given if "kappa" in own and key in own}
+        ball |= {
+            key: value
+            for key, value in given.items()
+            if not (isinstance(value, str) and value == "auto")
         }
+        if ball["kappa"] is own.get("kappa") and _number(ball["kappa"]) is None:
+            raise InvalidInputError(
+                "kappa",
+                "must be given, since the model has one for each client",
+                f"it has {ball['kappa']!r}",
+            )
         training_radius = _number(own.get("epsilon")) if "kappa" in own else None
         if radii is None:
-            radii = _default_radii(read_linear(model).coef[0], ball["norm"], training_radius)
+            w = read_linear(model).coef[0]
+            size = dual_norm(w, ball["norm"]) if ball["norm"] in NORMS else 0.0
+            # Up to where the margin is used up, and a bit beyond the radius of training.
+            reach = max(1.0 / size if size > 0.0 else 1.0, 1.25 * (training_radius or 0.0))
+            radii = np.linspace(0.0, reach, _N_RADII)
         compute = partial(risk_curve, model, X, y, loss=loss, sample_weight=sample_weight, **ball)
         curve = compute(radii=radii)
-        training_risk = None
+        values = {"radii": curve.radii, "risk": curve.risk, "norm": ball["norm"]}
         if training_radius is not None:
-            training_risk = float(compute(radii=[training_radius]).risk[0])
-        display = cls(
-            radii=curve.radii,
-            risk=curve.risk,
-            norm=ball["norm"],
-            name=_name_of(model) if name is None else name,
-            training_radius=training_radius,
-            training_risk=training_risk,
-        )
-        return display.plot(ax, **line_kw)
+            values["training_radius"] = training_radius
+            values["training_risk"] = float(compute(radii=[training_radius]).risk[0])
+        return cls._of(model, name, **values).plot(ax, **line_kw)
 
     def plot(self, ax: Any = None, *, name: str | None = None, **line_kw: Any) -> Self:
-        """Draw the curve.
-
-        Parameters
-        ----------
-        ax : matplotlib Axes, optional
-            Where to draw; a new figure by default.
-        name : str, optional
-            What to call the curve instead of ``self.name``.
-        **line_kw
-            For ``ax.plot``.
-        """
+        """Draw the curve on ``ax``, by default in a new figure; ``line_kw`` is for ``ax.plot``."""
         ax = new_axes() if ax is None else ax
+        name = self.name if name is None else name
         nth = count(ax, "risk")
         style = {
             "color": COLOURS[nth % len(COLOURS)],
             "linestyle": STYLES[nth % len(STYLES)],
-            "label": _label(self.name if name is None else name),
+            "label": None if name is None else plain_text(name),
             "marker": "o" if self.radii.size == 1 else None,
         }
         aliases = {"c": "color", "ls": "linestyle"}
         style |= {aliases.get(key, key): value for key, value in line_kw.items()}
         (self.line_,) = ax.plot(self.radii, self.risk, gid="risk", **style)
-        self.training_mark_ = self._mark_training(ax)
+        if self.training_radius is not None and self.training_radius <= self.radii.max():
+            (self.training_mark_,) = ax.plot(
+                [self.training_radius],
+                [self.training_risk],
+                linestyle="none",
+                marker="o",
+                markerfacecolor="white",
+                markeredgecolor=self.line_.get_color(),
+                label="radius in training" if count(ax, "training") == 0 else None,
+                gid="training",
+            )
         ax.set_xlabel(f"radius epsilon (mean transport cost, {self.norm} norm on features)")
         ax.set_ylabel("worst-case risk (expected loss)")
         ax.set_ylim(bottom=min(0.0, float(self.risk.min())), auto=True)
-        finish(ax)
-        draw_legend(ax)
-        self.ax_, self.figure_ = ax, ax.figure
-        return self
-
-    def _mark_training(self, ax: Any) -> Any:
-        if self.training_radius is None or self.training_radius > self.radii.max():
-            return None
-        (mark,) = ax.plot(
-            [self.training_radius],
-            [self.training_risk],
-            linestyle="none",
-            marker="o",
-            markerfacecolor="white",
-            markeredgecolor=self.line_.get_color(),
-            label="radius in training" if count(ax, "training") == 0 else None,
-            gid="training",
-        )
-        return mark
+        finish(ax, legend=True)
+        return self._drawn_on(ax)
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class ConvergenceDisplay:
+class ConvergenceDisplay(_Display):
     """Objective, certified lower bound and relative gap, round by round.
 
     No model has an objective below the lower bound, so the shaded range between the two holds the
@@ -248,9 +254,6 @@ class ConvergenceDisplay:
     final_gap: float | None = None
     tol: float | None = None
     quantity: str = "objective"
-    name: str | None = None
-    ax_: Any = field(init=False)
-    figure_: Any = field(init=False)
     objective_line_: Any = field(init=False)
     lower_bound_line_: Any = field(init=False)
     gap_line_: Any = field(init=False, default=None)
@@ -278,50 +281,46 @@ class ConvergenceDisplay:
                 "it is empty: the model was not trained in rounds, or comes from a file",
             )
         own = parameters(model)
-        display = cls(
-            rounds=np.array([record.round for record in history], dtype=np.float64),
-            objective=np.array([record.objective for record in history], dtype=np.float64),
-            lower_bound=np.array([record.lower_bound for record in history], dtype=np.float64),
-            gap=np.array([record.gap for record in history], dtype=np.float64),
+        columns = {
+            key: np.array([getattr(record, key) for record in history], dtype=np.float64)
+            for key in ("round", "objective", "lower_bound", "gap")
+        }
+        display = cls._of(
+            model,
+            name,
+            rounds=columns.pop("round"),
+            **columns,
             final_objective=_over_classes(model, "objective_", np.mean),
             final_lower_bound=_over_classes(model, "lower_bound_", np.mean),
             final_gap=_over_classes(model, "gap_", np.max),
             tol=_number(own.get("tol")) or None,
             quantity="worst-case risk" if "kappa" in own else "objective",
-            name=_name_of(model) if name is None else name,
         )
         return display.plot(ax)
 
     def plot(self, ax: Any = None, *, name: str | None = None) -> Self:
         """Draw objective and lower bound and, below, the gap.
 
-        Parameters
-        ----------
-        ax : matplotlib Axes or pair of them, optional
-            A pair for objective and gap, or one for the objective alone; a new figure by default.
-        name : str, optional
-            What to call the model instead of ``self.name``.
+        On a pair of axes, on one (the objective alone), or by default in a new figure.
         """
         axes = new_pair() if ax is None else tuple(np.ravel(np.asarray(ax, dtype=object)))
         if not 1 <= len(axes) <= 2:
             raise InvalidInputError("ax", "must be one Axes or two", f"got {len(axes)}")
         name = self.name if name is None else name
         prefix = "" if name is None else f"{plain_text(name)}: "
-        nth = count(axes[0], "objective")
-        style = {"color": COLOURS[nth % len(COLOURS)]}
+        style = {"color": COLOURS[count(axes[0], "objective") % len(COLOURS)]}
         if np.isfinite(self.objective).sum() <= _MARKERS_UP_TO:
             style |= {"marker": "o", "markersize": "4"}
-        self._plot_objective(axes[0], prefix, style)
-        if len(axes) == 2:
-            self._plot_gap(axes[1], prefix, style)
-        for each in axes:
-            each.set_xlim(_room_around(each), auto=True)
+        for each, draw in zip(axes, (self._plot_objective, self._plot_gap), strict=False):
+            draw(each, prefix, style)
+            curves = [line for line in each.lines if line.get_gid() in ("objective", "gap")]
+            rounds = np.concatenate([line.get_xdata() for line in curves])
+            room = max(0.03 * np.ptp(rounds), 0.5)  # shows a single round in the middle
+            each.set_xlim((float(rounds.min() - room), float(rounds.max() + room)), auto=True)
             each.locator_params(axis="x", integer=True, min_n_ticks=1)
-            finish(each)
-            draw_legend(each)
+            finish(each, legend=True)
         axes[-1].set_xlabel("round")
-        self.ax_, self.figure_ = axes, axes[0].figure
-        return self
+        return self._drawn_on(axes)
 
     def _plot_objective(self, ax: Any, prefix: str, style: dict[str, str]) -> None:
         objective, bound = _finite(self.objective), _finite(self.lower_bound)
@@ -335,19 +334,23 @@ class ConvergenceDisplay:
             linestyle="dashed",
             **(style | {"markerfacecolor": "white"}),
         )
-        ax.fill_between(
-            self.rounds, bound, objective, color=style["color"], alpha=0.12, linewidth=0
-        )
-        finals = [
-            (self.objective, self.final_objective),
-            (self.lower_bound, self.final_lower_bound),
-        ]
-        self._mark_final(ax, finals, prefix, style["color"])
+        shade = {"color": style["color"], "alpha": 0.12, "linewidth": 0}
+        ax.fill_between(self.rounds, bound, objective, **shade)
+        self._mark_final(ax, ("objective", "lower_bound"), prefix, style["color"])
         ax.set_ylabel(self.quantity)
-        if np.isfinite(objective).any():
-            _scale_objective(ax)
-        elif self.final_objective is None or not math.isfinite(self.final_objective):
-            note(ax, "no objective in any round")
+        if not np.isfinite(objective).any():
+            if self.final_objective is None or not math.isfinite(self.final_objective):
+                note(ax, "no objective in any round")
+            return
+        # All objectives in view; a lower bound below 0 says nothing, and may be out of it.
+        lines = [line.get_ydata() for line in ax.lines if line.get_gid() == "objective"]
+        low, high = np.nanmin(np.concatenate(lines)), np.nanmax(np.concatenate(lines))
+        if low > 0.0 and high > _LOG_ABOVE * low:
+            ax.set_yscale("log")
+            ax.yaxis.set_major_formatter("{x:g}")
+            ax.set_ylim(bottom=low / 2.0, auto=True)
+        elif low >= 0.0:
+            ax.set_ylim(bottom=max(ax.get_ylim()[0], -0.03 * high), auto=True)
 
     def _plot_gap(self, ax: Any, prefix: str, style: dict[str, str]) -> None:
         gap = _finite(self.gap)
@@ -357,7 +360,7 @@ class ConvergenceDisplay:
         label = None if np.isnan(positive).all() else f"{prefix}gap"
         (self.gap_line_,) = ax.plot(self.rounds, positive, label=label, gid="gap", **style)
         if self.final_gap != 0.0:
-            self._mark_final(ax, [(self.gap, self.final_gap)], prefix, style["color"])
+            self._mark_final(ax, ("gap",), prefix, style["color"])
         if self.tol is not None:
             label = None if count(ax, "tol") else f"tol = {self.tol:g}"
             ax.axhline(self.tol, color=GREY, linestyle="dotted", label=label, gid="tol")
@@ -375,19 +378,18 @@ class ConvergenceDisplay:
         elif np.isnan([*gap, self.final_gap or np.nan]).all():
             note(ax, "no certified gap in any round")
 
-    def _mark_final(
-        self, ax: Any, known: Sequence[tuple[Array, float | None]], prefix: str, colour: str
-    ) -> None:
+    def _mark_final(self, ax: Any, names: Sequence[str], prefix: str, colour: str) -> None:
         """Diamonds where the last round's numbers were improved on afterwards."""
-        values = [
+        pairs = [(getattr(self, f"final_{name}"), getattr(self, name)[-1]) for name in names]
+        finals = [
             final
-            for series, final in known
-            if final is not None and math.isfinite(final) and final != series[-1]
+            for final, last in pairs
+            if final is not None and math.isfinite(final) and final != last
         ]
-        if values:
+        if finals:
             ax.plot(
-                np.full(len(values), self.rounds[-1]),
-                values,
+                np.full(len(finals), self.rounds[-1]),
+                finals,
                 linestyle="none",
                 marker="D",
                 markerfacecolor="white",
@@ -398,7 +400,7 @@ class ConvergenceDisplay:
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class FeatureWeightDisplay:
+class FeatureWeightDisplay(_Display):
     """The weights of a linear model, largest first, as signed bars.
 
     Weights compare as they are only if features have comparable scales. Best made by
@@ -432,9 +434,6 @@ class FeatureWeightDisplay:
     feature_names: Sequence[str]
     towards: tuple[str, str]
     max_features: int = 20
-    name: str | None = None
-    ax_: Any = field(init=False)
-    figure_: Any = field(init=False)
     bars_: Any = field(init=False)
     shown_: npt.NDArray[np.intp] = field(init=False)
 
@@ -458,48 +457,37 @@ class FeatureWeightDisplay:
             How many features to draw at most; those with the largest weights.
         class_of_interest : label, optional
             For more than two classes: whose weights to draw.
-        name : str, optional
-            What to call the model; by default its class.
-        ax : matplotlib Axes, optional
-            Where to draw; a new figure by default.
+        name, ax : str, matplotlib Axes, optional
+            What to call the model, and where to draw; by default its class and a new figure.
         """
         linear = read_linear(model)
         check_count(max_features, "max_features")
-        if linear.is_binary:
-            weights, (negative, positive) = linear.coef[0], linear.classes
-        else:
+        at, (negative, positive) = 0, linear.classes[:2]
+        if len(linear.classes) > 2:
             at = class_index(linear.classes, class_of_interest)
-            weights, negative, positive = linear.coef[at], "the others", linear.classes[at]
-        display = cls(
-            weights=weights,
-            feature_names=linear.names_for(None),
+            negative, positive = "the others", linear.classes[at]
+        display = cls._of(
+            model,
+            name,
+            weights=linear.coef[at],
+            feature_names=names_for(linear),
             towards=(str(negative), str(positive)),
             max_features=max_features,
-            name=_name_of(model) if name is None else name,
         )
         return display.plot(ax)
 
     def plot(self, ax: Any = None, *, name: str | None = None) -> Self:
-        """Draw the bars.
-
-        Parameters
-        ----------
-        ax : matplotlib Axes, optional
-            Where to draw; a new figure by default.
-        name : str, optional
-            What to call the model instead of ``self.name``.
-        """
+        """Draw the bars on ``ax``, by default in a new figure."""
         sizes = np.abs(self.weights)
         order = np.argsort(-sizes, kind="stable")
         visible = order[sizes[order] >= _LEAST_VISIBLE * sizes.max()]
         self.shown_ = visible[: self.max_features]
         weights, n_all = self.weights[self.shown_], len(self.weights)
-        names = short_names([self.feature_names[p] for p in self.shown_], self.shown_.tolist())
-        ax = new_axes_for_bars(names) if ax is None else ax
-        self.bars_ = draw_bars(
+        ax, self.bars_ = draw_bars(
             ax,
             weights,
-            names,
+            [self.feature_names[p] for p in self.shown_],
+            self.shown_.tolist(),
             colours=[COLOURS[0] if weight >= 0.0 else COLOURS[1] for weight in weights],
         )
         example = {int(weight >= 0.0): bar for weight, bar in zip(weights, self.bars_, strict=True)}
@@ -510,15 +498,13 @@ class FeatureWeightDisplay:
         ax.set_ylabel(
             "feature" if weights.size == n_all else f"feature (largest {weights.size} of {n_all})"
         )
-        finish(ax)
         handles = [example[sign] for sign in sorted(example)]
         draw_legend_above(ax, handles, self.name if name is None else name)
-        self.ax_, self.figure_ = ax, ax.figure
-        return self
+        return self._drawn_on(ax)
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class ClientRiskDisplay:
+class ClientRiskDisplay(_Display):
     """The worst-case risk of each client, worst first, and the objective they add up to.
 
     Best made by :meth:`from_estimator`.
@@ -552,9 +538,6 @@ class ClientRiskDisplay:
     risks: Array
     objective: float | None = None
     max_clients: int = 50
-    name: str | None = None
-    ax_: Any = field(init=False)
-    figure_: Any = field(init=False)
     bars_: Any = field(init=False)
     objective_line_: Any = field(init=False, default=None)
     shown_: npt.NDArray[np.intp] = field(init=False)
@@ -579,43 +562,41 @@ class ClientRiskDisplay:
             How many clients to draw at most; those with the largest risks.
         class_of_interest : label, optional
             For more than two classes: whose model to show; by default the mean over all classes.
-        name : str, optional
-            What to call the model; by default its class.
-        ax : matplotlib Axes, optional
-            Where to draw; a new figure by default.
+        name, ax : str, matplotlib Axes, optional
+            What to call the model, and where to draw; by default its class and a new figure.
         """
         risks = fitted_attribute(model, "worst_case_risk_per_client_")
         check_count(max_clients, "max_clients")
-        one_class = partial(_one_class, model, class_of_interest)
-        display = cls(
+        at = None
+        if class_of_interest is not None:
+            at = class_index(
+                np.asarray(fitted_attribute(model, "classes_")).tolist(), class_of_interest
+            )
+
+        def one_class(value: Any) -> float:
+            return float(np.mean(value) if at is None or np.ndim(value) == 0 else value[at])
+
+        display = cls._of(
+            model,
+            name,
             clients=[str(client) for client in risks],
             risks=np.array([one_class(risk) for risk in risks.values()], dtype=np.float64),
             objective=_over_classes(model, "objective_", one_class),
             max_clients=max_clients,
-            name=_name_of(model) if name is None else name,
         )
         return display.plot(ax)
 
     def plot(self, ax: Any = None, *, name: str | None = None) -> Self:
-        """Draw the bars and the objective.
-
-        Parameters
-        ----------
-        ax : matplotlib Axes, optional
-            Where to draw; a new figure by default.
-        name : str, optional
-            What to call the model instead of ``self.name``.
-        """
-        order = np.argsort(-self.risks, kind="stable")  # nan comes last
-        self.shown_ = order[: self.max_clients]
+        """Draw the bars and the objective on ``ax``, by default in a new figure."""
+        self.shown_ = np.argsort(-self.risks, kind="stable")[: self.max_clients]  # nan comes last
         risks, n_all = self.risks[self.shown_], len(self.risks)
         names = [
             self.clients[g] + ("" if math.isfinite(self.risks[g]) else " (not known)")
             for g in self.shown_
         ]
-        names = short_names(names, self.shown_.tolist())
-        ax = new_axes_for_bars(names) if ax is None else ax
-        self.bars_ = draw_bars(ax, risks, names, colours=[PALE] * risks.size)
+        ax, self.bars_ = draw_bars(
+            ax, risks, names, self.shown_.tolist(), colours=[PALE] * risks.size
+        )
         if self.objective is not None and math.isfinite(self.objective):
             self.objective_line_ = ax.axvline(
                 self.objective,
@@ -627,30 +608,9 @@ class ClientRiskDisplay:
         ax.set_ylabel(
             "client" if risks.size == n_all else f"client ({risks.size} worst of {n_all})"
         )
-        finish(ax)
         handles = [] if self.objective_line_ is None else [self.objective_line_]
         draw_legend_above(ax, handles, self.name if name is None else name)
-        self.ax_, self.figure_ = ax, ax.figure
-        return self
-
-
-def _own_or_given(own: dict[str, Any], key: str, given: Any) -> Any:
-    """A parameter of the ball: as given, else the model's own, else the package's default."""
-    if not (isinstance(given, str) and given == "auto"):
-        return given
-    value = own.get(key, _DEFAULT_BALL[key]) if "kappa" in own else _DEFAULT_BALL[key]
-    if key == "kappa" and _number(value) is None:
-        raise InvalidInputError(
-            "kappa", "must be given, since the model has one for each client", f"it has {value!r}"
-        )
-    return value
-
-
-def _default_radii(w: Array, norm: Any, training_radius: float | None) -> Array:
-    """Up to where the margin is used up, and a bit beyond the radius of training."""
-    size = dual_norm(w, norm) if norm in NORMS else 0.0
-    reach = 1.0 / size if size > 0.0 else 1.0
-    return np.linspace(0.0, max(reach, 1.25 * (training_radius or 0.0)), _N_RADII)
+        return self._drawn_on(ax)
 
 
 def _over_classes(model: Any, attribute: str, reduce: Callable[[Any], Any]) -> float | None:
@@ -659,48 +619,11 @@ def _over_classes(model: Any, attribute: str, reduce: Callable[[Any], Any]) -> f
     return None if value is None else float(reduce(value))
 
 
-def _one_class(model: Any, class_of_interest: Any, value: Any) -> float:
-    """The number of the class of interest, or the mean over classes if there is none."""
-    if class_of_interest is None:
-        return float(np.mean(value))
-    classes = np.asarray(fitted_attribute(model, "classes_"))
-    at = class_index(classes, class_of_interest)
-    return float(value if np.ndim(value) == 0 else value[at])
-
-
 def _number(value: Any) -> float | None:
-    """A number as such; None if it is none, or one for each client."""
+    """A number as such; None if it is not one, or one for each client."""
     return float(value) if isinstance(value, Real) and not isinstance(value, bool) else None
-
-
-def _name_of(model: Any) -> str:
-    return type(model).__name__
-
-
-def _label(name: str | None) -> str | None:
-    return None if name is None else plain_text(name)
 
 
 def _finite(values: Array) -> Array:
     """Infinite values become gaps in the line, as nan does."""
     return np.where(np.isfinite(values), values, np.nan)
-
-
-def _room_around(ax: Any) -> tuple[float, float]:
-    """Limits that show all rounds, and a single round in the middle."""
-    rounds = np.concatenate([line.get_xdata() for line in ax.lines if line.get_gid() in _CURVES])
-    room = max(0.03 * np.ptp(rounds), 0.5)
-    return float(rounds.min() - room), float(rounds.max() + room)
-
-
-def _scale_objective(ax: Any) -> None:
-    """All objectives in view; a lower bound below 0 says nothing, and may be out of it."""
-    lines = [line.get_ydata() for line in ax.lines if line.get_gid() == "objective"]
-    values = np.concatenate(lines)
-    low, high = np.nanmin(values), np.nanmax(values)
-    if low > 0.0 and high > _LOG_ABOVE * low:
-        ax.set_yscale("log")
-        ax.yaxis.set_major_formatter("{x:g}")
-        ax.set_ylim(bottom=low / 2.0, auto=True)
-    elif low >= 0.0:
-        ax.set_ylim(bottom=max(ax.get_ylim()[0], -0.03 * high), auto=True)

@@ -44,14 +44,6 @@ def new_pair() -> tuple[Any, Any]:
     return upper, lower
 
 
-def new_axes_for_bars(names: Sequence[str]) -> Any:
-    """Axes as high and as wide as bars with these names need."""
-    longest = min(max(map(len, names)), _LONGEST)
-    each = _BAR_INCHES if len(names) <= _MANY_BARS else _NARROW_BAR_INCHES
-    height = 1.5 + each * max(len(names), _FEWEST_PLACES)
-    return new_axes(5.0 + _LETTER_INCHES * longest, height)
-
-
 def plain_text(text: str, longest: int = _LONGEST) -> str:
     """Text as it is, but without its middle if too long; no dollar sign starts a formula."""
     if len(text) > longest:
@@ -62,7 +54,12 @@ def plain_text(text: str, longest: int = _LONGEST) -> str:
 def short_names(names: Sequence[str], numbers: Iterable[int]) -> list[str]:
     """Names that fit beside an axis and still tell things apart, if need be by their numbers."""
     if max(map(len, names)) > _LONGEST:
-        start = _shared_start(names)
+        # Letters that all names start with say nothing; whole words of them are left out.
+        first, last = min(names), max(names)
+        pairs = enumerate(zip(first, last, strict=False))
+        start = next((at for at, (one, other) in pairs if one != other), 0)
+        while start > 0 and first[start - 1].isalnum():
+            start -= 1
         names = [name if start < 2 else f"…{name[start:]}" for name in names]
     texts = [plain_text(name) for name in names]
     return [
@@ -71,49 +68,50 @@ def short_names(names: Sequence[str], numbers: Iterable[int]) -> list[str]:
     ]
 
 
-def _shared_start(names: Sequence[str]) -> int:
-    """How many letters at the start say nothing, since all names have them; whole words only."""
-    first, last = min(names), max(names)
-    start = next(
-        (at for at, pair in enumerate(zip(first, last, strict=False)) if len({*pair}) > 1), 0
-    )
-    while start > 0 and first[start - 1].isalnum():
-        start -= 1
-    return start
-
-
 def count(ax: Any, gid: str) -> int:
     """How many lines with that mark are there already."""
     return sum(line.get_gid() == gid for line in ax.lines)
 
 
-def draw_bars(ax: Any, values: Array, names: Sequence[str], colours: Sequence[str]) -> Any:
-    """Horizontal bars, the first on top, each with its name, in a size that fits."""
+def draw_bars(
+    ax: Any,
+    values: Array,
+    names: Sequence[str],
+    numbers: Sequence[int],
+    colours: Sequence[str],
+) -> tuple[Any, Any]:
+    """Horizontal bars, the first on top, each with its name, in a size that fits.
+
+    Without ``ax``, on axes of their own, as high and as wide as they need. Returns axes and bars.
+    """
+    texts = short_names(names, numbers)
+    n_places = max(len(values), _FEWEST_PLACES)
+    if ax is None:
+        each = _BAR_INCHES if len(names) <= _MANY_BARS else _NARROW_BAR_INCHES
+        longest = min(max(map(len, texts)), _LONGEST)
+        ax = new_axes(5.0 + _LETTER_INCHES * longest, 1.5 + each * n_places)
     places = np.arange(len(values))
     bars = ax.barh(places, values, color=colours)
-    ax.set_yticks(places, names)
-    middle, half = (len(values) - 1) / 2.0, max(len(values), _FEWEST_PLACES) / 2.0 + 0.1
+    ax.set_yticks(places, texts)
+    middle, half = (len(values) - 1) / 2.0, n_places / 2.0 + 0.1
     ax.set_ylim(middle + half, middle - half)
     ax.tick_params(axis="y", length=0)
     points_each = 72.0 * ax.get_window_extent().height / ax.figure.dpi / (2.0 * half)
     for label in ax.get_yticklabels():
         label.set_fontsize(min(label.get_fontsize(), max(0.85 * points_each, _SMALLEST_TEXT)))
-    return bars
+    return ax, bars
 
 
-def finish(ax: Any) -> None:
-    """The house style: no box around the picture."""
+def finish(ax: Any, *, legend: bool = False) -> None:
+    """The house style: no box around the picture; a legend where there is room, if asked for."""
     ax.spines[["top", "right"]].set_visible(False)
-
-
-def draw_legend(ax: Any) -> None:
-    """A legend where there is room, if anything has a name."""
-    if ax.get_legend_handles_labels()[0]:
+    if legend and ax.get_legend_handles_labels()[0]:
         ax.legend(frameon=False)
 
 
 def draw_legend_above(ax: Any, handles: Sequence[Any], title: str | None) -> None:
-    """A legend that no bar can run into."""
+    """Finish axes with bars: their legend stands where no bar can run into it."""
+    finish(ax)
     if not handles:
         ax.set_title("" if title is None else plain_text(title), loc="left")
         return

@@ -15,16 +15,17 @@ import numpy.typing as npt
 
 from fdrsvm.core.arrays import Array, check_choice, check_count, check_vector
 from fdrsvm.core.vectors import NORMS, Norm, norm_rows
-from fdrsvm.errors import InvalidInputError
+from fdrsvm.errors import InvalidInputError, NumericalError
 from fdrsvm.inspection.fitted import (
-    FittedLinear,
     check_row,
-    check_scores,
+    check_signs,
     class_index,
+    dense_rows,
+    names_for,
     read_linear,
 )
-from fdrsvm.inspection.moves import moves_to_plane
-from fdrsvm.risk.ball import Box, Support, check_inside, check_support
+from fdrsvm.inspection.moves import moves_to_other_classes, moves_to_plane
+from fdrsvm.risk.ball import Support, check_inside, check_support
 from fdrsvm.risk.distribution import worst_case_distribution
 
 __all__ = [
@@ -92,7 +93,7 @@ class FeatureEffects:
     values : ndarray of shape (n_samples, n_features)
         The samples.
     feature_names : tuple of str
-        One a column.
+        One per column.
     classes : ndarray
         The labels.
     """
@@ -110,13 +111,23 @@ class FeatureEffects:
         Parameters
         ----------
         k : int
-            At most so many a row.
+            How many per row at most.
         class_of_interest : label, optional
             For more than two classes: whose score to explain. By default that of the class that
             wins the row. For two classes there is one score, and no choice.
         """
         k = check_count(k, "k")
-        effects = self._effects_on(class_of_interest)
+        effects = self.effects
+        if effects.ndim == 2 and class_of_interest is not None:
+            raise InvalidInputError(
+                "class_of_interest",
+                "is for more than two classes; of two there is one score",
+                f"it is {class_of_interest!r}",
+            )
+        if effects.ndim == 3 and class_of_interest is None:
+            effects = effects[np.arange(len(effects)), :, self.score.argmax(axis=1)]
+        elif effects.ndim == 3:
+            effects = effects[:, :, class_index(self.classes.tolist(), class_of_interest)]
         order = np.argsort(-np.abs(effects), axis=1, kind="stable")[:, :k]
         return tuple(
             tuple(
@@ -125,20 +136,6 @@ class FeatureEffects:
             )
             for n, columns in enumerate(order)
         )
-
-    def _effects_on(self, class_of_interest: Any) -> Array:
-        if self.effects.ndim == 2:
-            if class_of_interest is not None:
-                raise InvalidInputError(
-                    "class_of_interest",
-                    "is for more than two classes; of two there is one score",
-                    f"it is {class_of_interest!r}",
-                )
-            return self.effects
-        rows = np.arange(len(self.effects))
-        if class_of_interest is None:
-            return self.effects[rows, :, self.score.argmax(axis=1)]
-        return self.effects[:, :, class_index(self.classes, class_of_interest)]
 
 
 @dataclass(frozen=True, eq=False)
@@ -163,7 +160,7 @@ class FlippingPerturbation:
     values : ndarray of shape (n_samples, n_features)
         The samples.
     feature_names : tuple of str
-        One a column.
+        One per column.
     """
 
     points: Array
@@ -218,24 +215,25 @@ def feature_effects(model: Any, X: Any, *, baseline: Any = None) -> FeatureEffec
     [['x1'], ['x0'], ['x0']]
     """
     linear = read_linear(model)
-    values = linear.dense_features(X)
+    linear.decision_function(X)  # checks its columns
+    values, is_binary = dense_rows(X), len(linear.classes) == 2
     start = np.zeros(values.shape[1])
     if baseline is not None:
         start = check_vector(baseline, "baseline", values.shape[1], "features")
     with np.errstate(over="ignore", invalid="ignore"):
         at_start = linear.coef @ start + linear.intercept
-        if linear.is_binary:
-            effects, intercept = (values - start) * linear.coef[0], at_start[0]
-        else:
-            effects, intercept = (values - start)[:, :, None] * linear.coef.T, at_start
-        score = check_scores(effects.sum(axis=1) + intercept)
+        effects = (values - start)[:, :, None] * linear.coef.T
+        score = effects.sum(axis=1) + at_start
+    if not np.isfinite(score).all():
+        row = int(np.argwhere(~np.isfinite(score))[0, 0])
+        raise NumericalError(f"X: the score of row {row} overflows float64")
     return FeatureEffects(
-        effects=effects,
-        intercept=float(intercept) if linear.is_binary else intercept,
-        score=score,
+        effects=effects[:, :, 0] if is_binary else effects,
+        intercept=float(at_start[0]) if is_binary else at_start,
+        score=score[:, 0] if is_binary else score,
         values=values.copy(),
-        feature_names=linear.names_for(X),
-        classes=linear.classes,
+        feature_names=names_for(linear, X),
+        classes=np.array(linear.classes),
     )
 
 
@@ -285,51 +283,33 @@ def flipping_perturbation(
     """
     linear = read_linear(model)
     norm = cast(Norm, check_choice(norm, "norm", NORMS))
-    values = linear.dense_features(X)
+    scores, values = linear.decision_function(X), dense_rows(X)
     box = check_support(support, values.shape[1])
     if box is not None:
         check_inside(values, box, getattr(X, "columns", None))
-    with np.errstate(over="ignore", invalid="ignore"):
-        scores = check_scores(values @ linear.coef.T + linear.intercept)
-    if linear.is_binary:
-        now = (scores[:, 0] > 0.0).astype(np.intp)
-        moves, cost = moves_to_plane(values, linear.coef[0], scores[:, 0], norm, box)
+    if scores.ndim == 1:
+        now = (scores > 0.0).astype(np.intp)
+        moves, cost = moves_to_plane(values, linear.coef[0], scores, norm, box)
         then = 1 - now
     else:
         now = scores.argmax(axis=1)
-        moves, cost, then = _moves_to_other_classes(linear, values, now, norm, box)
+        moves, cost, then = moves_to_other_classes(
+            values, linear.coef, linear.intercept, now, norm, box
+        )
     points = values + moves
     if box is not None:
         points = np.clip(points, box.low, box.high)
-    is_possible = np.isfinite(cost)
+    is_possible, classes = np.isfinite(cost), np.array(linear.classes)
     return FlippingPerturbation(
         points=points,
         cost=cost,
         is_possible=is_possible,
         moved=(moves != 0.0) & is_possible[:, None],
-        labels=linear.classes[now],
-        flipped_labels=linear.classes[np.where(is_possible, then, now)],
+        labels=classes[now],
+        flipped_labels=classes[np.where(is_possible, then, now)],
         values=values.copy(),
-        feature_names=linear.names_for(X),
+        feature_names=names_for(linear, X),
     )
-
-
-def _moves_to_other_classes(
-    linear: FittedLinear, X: Array, now: npt.NDArray[np.intp], norm: Norm, box: Box | None
-) -> tuple[Array, Array, npt.NDArray[np.intp]]:
-    """The cheapest over all other classes, each met where it ties with the class that wins now."""
-    moves, cost, then = np.full_like(X, np.nan), np.full(len(X), np.inf), now.copy()
-    for winner in np.unique(now):
-        rows = np.flatnonzero(now == winner)
-        for rival in np.flatnonzero(np.arange(len(linear.classes)) != winner):
-            w = linear.coef[rival] - linear.coef[winner]
-            lead = X[rows] @ w + (linear.intercept[rival] - linear.intercept[winner])
-            # Rounding may see the rival ahead by a hair; it is not.
-            found, price = moves_to_plane(X[rows], w, np.minimum(lead, 0.0), norm, box)
-            better = price < cost[rows]
-            moves[rows[better]], cost[rows[better]] = found[better], price[better]
-            then[rows[better]] = rival
-    return moves, cost, then
 
 
 def worst_case_atoms(
@@ -363,8 +343,9 @@ def worst_case_atoms(
         One or two, the heavier first: a sample may be split. None if it has no weight.
     """
     linear = read_linear(model)
-    values = linear.dense_features(X)
-    signs = linear.signs(y, len(values))
+    linear.decision_function(X)  # checks its columns
+    values = dense_rows(X)
+    signs = check_signs(linear, y, len(values))
     index = check_row(index, len(values), "index")
     worst = worst_case_distribution(
         linear.coef[0],

@@ -1,80 +1,42 @@
-"""The page itself: its sections in order, and how they look."""
+"""A model's page: one file, no network. This module computes, ``model.html.j2`` writes."""
 
 from __future__ import annotations
 
-from fdrsvm.data.rows import Rows
-from fdrsvm.inspection import sections
-from fdrsvm.inspection.markup import escape
-from fdrsvm.model.linear_model import LinearModel
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
 
-_PAGE = """<!doctype html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<meta name="color-scheme" content="light dark">
-<title>{title}</title>
-<link rel="icon" href="data:,">
-<style>
-:root {{ --page: #fff; --text: #1d2329; --soft: #5b6570; --rule: #d8dde2;
-  --c0: #1f5f8b; --c1: #b3541e; --c2: #00795a; --c3: #a8457f; }}
-@media (prefers-color-scheme: dark) {{ :root {{ --page: #14181c; --text: #e4e8ec; --soft: #9aa5b0;
-  --rule: #343c44; --c0: #6db3e2; --c1: #e8935a; --c2: #4cc79f; --c3: #e08fc0; }} }}
-* {{ box-sizing: border-box; }}
-body {{ font: 16px/1.55 system-ui, sans-serif; color: var(--text); background: var(--page);
-  max-width: 46rem; margin: 0 auto; padding: 1.5rem 1rem 3rem; overflow-wrap: break-word; }}
-h1 {{ font-size: 1.6rem; line-height: 1.2; }}
-h2 {{ font-size: 1.2rem; margin: 2.2rem 0 .4rem; }}
-h3 {{ font-size: 1rem; margin: 1.4rem 0 .3rem; }}
-.verdict {{ border-left: .3rem solid var(--c1); padding-left: .7rem; }}
-.note, footer {{ color: var(--soft); font-size: .9rem; }}
-.scroll {{ overflow-x: auto; }}
-table {{ border-collapse: collapse; width: 100%; }}
-th, td {{ text-align: right; padding: .35rem .5rem; border-bottom: 1px solid var(--rule);
-  vertical-align: top; }}
-th {{ font-weight: 600; }}
-th:first-child, td:first-child {{ text-align: left; }}
-table.facts td {{ text-align: left; }}
-thead + tbody td:first-child {{ white-space: nowrap; }}
-svg {{ display: block; width: 100%; max-width: 34rem; height: auto; margin: .5rem 0; }}
-svg text {{ font: 12px system-ui, sans-serif; fill: var(--soft); }}
-.end {{ text-anchor: end; }} .mid {{ text-anchor: middle; }}
-.grid {{ stroke: var(--rule); fill: none; }}
-.mark {{ stroke: var(--soft); stroke-dasharray: 2 3; fill: none; }}
-.line {{ fill: none; stroke-width: 2; stroke-linejoin: round; }}
-path.s0 {{ stroke: var(--c0); }} path.s1 {{ stroke: var(--c1); }}
-path.s2 {{ stroke: var(--c2); }} path.s3 {{ stroke: var(--c3); }}
-circle.s0 {{ fill: var(--c0); }} circle.s1 {{ fill: var(--c1); }}
-circle.s2 {{ fill: var(--c2); }} circle.s3 {{ fill: var(--c3); }}
-path.dashed {{ stroke-dasharray: 6 4; }}
-.legend {{ margin: 0 0 .8rem; font-size: .9rem; }}
-.legend span {{ margin-right: 1.2rem; white-space: nowrap; }}
-.legend i {{ display: inline-block; width: 1.4rem; height: 0; margin-right: .4rem;
-  vertical-align: middle; border-top: 3px solid var(--soft); }}
-.legend i.dot {{ width: 0; border: .3rem solid; border-radius: 50%; }}
-.legend i.s0 {{ border-color: var(--c0); }} .legend i.s1 {{ border-color: var(--c1); }}
-.legend i.s2 {{ border-color: var(--c2); }} .legend i.s3 {{ border-color: var(--c3); }}
-.legend i.dashed {{ border-top-style: dashed; }} .legend i.mark {{ border-top-style: dotted; }}
-.bars {{ display: grid; grid-template-columns: minmax(4rem, max-content) 1fr max-content;
-  gap: .25rem .6rem; align-items: center; font-size: .9rem; max-width: 40rem; }}
-.bars .name {{ max-width: 9rem; overflow: hidden; text-overflow: ellipsis; white-space: nowrap; }}
-.bars .value {{ text-align: right; font-variant-numeric: tabular-nums; }}
-.track {{ position: relative; height: .8rem; border-radius: 2px; }}
-.track i {{ position: absolute; top: 0; bottom: 0; border-radius: 2px; background: var(--c0); }}
-.track i.s1 {{ background: var(--c1); }}
-.track.signed::before {{ content: ""; position: absolute; left: 50%; top: -.1rem; bottom: -.1rem;
-  border-left: 1px solid var(--soft); }}
-@media (max-width: 30rem) {{ th, td {{ padding: .3rem .25rem; font-size: .85rem; }} }}
-</style>
-</head>
-<body>
-<h1>{title}</h1>
-{body}
-<footer><p>Made by <code>fdrsvm report</code>. SHA-256 of the coefficients:
-<code>{fingerprint}</code></p></footer>
-</body>
-</html>
-"""
+import numpy as np
+from markupsafe import Markup
+
+from fdrsvm.core.arrays import Array
+from fdrsvm.core.plain_json import from_plain
+from fdrsvm.data.rows import Rows
+from fdrsvm.inspection.certifying import (
+    certificate_words,
+    flips,
+    into_support,
+    recompute,
+    row_counts,
+    signs_of,
+    stated_risks,
+)
+from fdrsvm.inspection.charts import Series, dot_chart, line_chart, scatter_chart
+from fdrsvm.inspection.explain import flipping_perturbation, worst_case_atoms
+from fdrsvm.inspection.fitted import check_row
+from fdrsvm.inspection.rendering import render
+from fdrsvm.inspection.scores import score
+from fdrsvm.inspection.verdict import ignores_features, verdict
+from fdrsvm.model.linear_model import LinearModel
+from fdrsvm.model.trained_ball import ROBUST, Overrides, balls
+from fdrsvm.model.unscaling import Scaling
+from fdrsvm.risk.distribution import worst_case_distribution
+
+_MOST_BARS = 20
+_N_RADII = 16
+_MOST_POINTS = 120
+_MOST_DOTS = 800
+_SHOWN = ("algorithm", "epsilon", "kappa", "norm", "support", "loss")  # of the parameters
 
 
 def model_page(
@@ -105,25 +67,309 @@ def model_page(
     str
         HTML without references to anything outside it.
     """
-    parts = [
-        sections.verdict_line(model, rows),
-        sections.summary(model, rows, fault),
-        sections.certificate(model),
-        sections.rounds(model),
-    ]
+    is_flat = ignores_features(model, rows)
+    values: dict[str, Any] = {
+        "title": f"FDR-SVM: {name}",
+        "model": model,
+        "verdict": verdict(model, rows),
+        "params": {key: _in_short(model.params[key]) for key in _SHOWN if key in model.params},
+        "row_counts": model.record.get("data", {}).get("rows", {}),
+        "certificate": certificate_words(model),
+        "training": training(model),
+        "ignores_features": is_flat,
+        "features": None if is_flat else feature_bars(model, rows),
+        "scaling": Scaling.of(model),
+        "has_support": model.params.get("support") is not None,
+        "norm": model.params.get("norm", "linf"),
+    }
     if rows is None:
-        parts += [sections.stated_clients(model), sections.features(model, None)]
+        values["clients"] = stated_bars(model)
     else:
-        parts += [
-            sections.clients(model, rows),
-            sections.features(model, rows),
-            sections.radius(model, rows),
-            sections.worst_case(model, rows),
-            sections.turning(model, rows),
-            sections.one_sample(model, rows, sample),
-        ]
-    return _PAGE.format(
-        title=escape(f"FDR-SVM: {name}"),
-        body="\n".join(part for part in parts if part),
-        fingerprint=model.fingerprint,
+        if sample is not None:
+            check_row(sample, len(rows.X), "sample")
+        subject = _Subject(model, rows)
+        values |= {
+            "score": score(model, rows, fault)[-1],
+            "clients": client_table(model, rows),
+            "radius": radius_chart(subject, is_flat=is_flat),
+            "worst_case": worst_case(subject),
+            "turning": None if is_flat else turning(model, rows),
+            "sample": None if is_flat else one_sample(subject, sample),
+        }
+    return str(render("model.html.j2", rows=rows, **values))
+
+
+class _Subject:
+    """Model and rows in scaled features, as in training, and the ball of each group of rows."""
+
+    def __init__(self, model: LinearModel, rows: Rows) -> None:
+        self.model, self.rows = model, rows
+        self.scaling, self.support = Scaling.of(model), from_plain(model.params.get("support"))
+        self.scaled = self.scaling.unfold(model)
+        X = self.scaling.apply(rows.X)
+        # Without a support, features are held to the range of the data.
+        self.box = (X.min(axis=0), X.max(axis=0)) if self.support is None else self.support
+        self.X, _ = into_support(X, self.support)
+        has_ball = model.estimator in ROBUST
+        self.balls = balls(model, row_counts(model, rows)) if has_ball else {}
+
+    def members(self, group: str) -> Any:
+        """Positions of the rows in a group: a client's, or all of a central model."""
+        if self.model.estimator == "DRSVC":
+            return np.arange(len(self.X))
+        return np.flatnonzero(self.rows.clients == group)
+
+
+def _in_short(value: Any) -> str:
+    value = from_plain(value)
+    if isinstance(value, float):
+        return f"{value:g}"
+    if isinstance(value, Mapping):
+        return "by client"
+    return "given as a list" if isinstance(value, list | tuple | np.ndarray) else str(value)
+
+
+def training(model: LinearModel) -> dict[str, Any] | None:
+    """Objective, bound and gap by round, if the file has kept them."""
+    history = model.record.get("history", {})
+    if not history.get("round"):
+        return None
+    x = [float(each) for each in history["round"]]
+    tol = from_plain(model.params.get("tol"))
+    # A bound below 0 says nothing, since no loss is negative.
+    lower = [max(bound, 0.0) for bound in history["lower_bound"]]
+    objective = line_chart(
+        [
+            Series("objective of the best model so far", x, history["objective"]),
+            Series("no model can go below", x, lower, 1, dashed=True),
+        ],
+        x_label="round",
+        y_label="objective, mean over classes" if len(model.classes) > 2 else "objective",
+        description="objective and certified lower bound by round",
+    )
+    gap = line_chart(
+        [Series("certified relative gap", x, history["gap"])],
+        x_label="round",
+        y_label="relative gap",
+        description="certified relative gap by round",
+        log_y=True,
+        level=(tol, f"tol = {tol:g}") if isinstance(tol, float) and tol > 0.0 else None,
+    )
+    sent = sum(history.get("bytes_up", []))
+    return {"kilobytes": sent / 1000.0, "n_rounds": len(x), "charts": [objective, gap]}
+
+
+def stated_bars(model: LinearModel) -> list[dict[str, Any]] | None:
+    """Risk per client, as the file has it."""
+    if model.estimator != "FDRSVC":
+        return None
+    risks = stated_risks(model)
+    return _bars(list(risks), [float(np.mean(each)) for each in risks.values()])
+
+
+def client_table(model: LinearModel, rows: Rows) -> dict[str, Any] | None:
+    """Risk per client on the data, beside what the file says, worst first."""
+    if model.estimator not in ROBUST:
+        return None
+    again = recompute(model, rows)
+    return {
+        "risks": sorted(again.risks, key=lambda one: -one.worst_case),
+        "accuracy": {one.client: one.accuracy for one in score(model, rows)},
+        "has_classes": len(model.classes) > 2,
+        "agrees": again.agrees,
+    }
+
+
+def feature_bars(model: LinearModel, rows: Rows | None) -> list[list[dict[str, Any]]]:
+    """Weights in units in which features compare, the strongest first, for each score."""
+    weights = Scaling.of(model).unfold(model).coef
+    if rows is not None:
+        weights = model.coef * rows.X.std(axis=0)
+    names = model.feature_names or tuple(f"x{p}" for p in range(model.n_features))
+    return [_bars(names, row, signed=True) for row in weights]
+
+
+def _bars(
+    names: Sequence[str], values: Sequence[float] | Array, *, signed: bool = False
+) -> list[dict[str, Any]]:
+    """Horizontal bars, the largest first; those of features are signed, and not all are shown."""
+    sizes = np.nan_to_num(np.abs(values), posinf=np.inf)
+    order = np.argsort(-sizes, kind="stable")[: _MOST_BARS if signed else None]
+    largest = float(np.max(sizes, where=np.isfinite(sizes), initial=0.0)) or 1.0
+    bars = []
+    for at in order:
+        size = min(float(sizes[at]) / largest, 1.0) * (50.0 if signed else 100.0)
+        start = (50.0 - size if values[at] < 0.0 else 50.0) if signed else 0.0
+        bars.append({"name": names[at], "value": float(values[at]), "start": start, "size": size})
+    return bars
+
+
+def radius_chart(subject: _Subject, *, is_flat: bool) -> Markup | None:
+    """Worst-case risk against the radius."""
+    model, rows = subject.model, subject.rows
+    own = [ball.epsilon for ball in subject.balls.values()] or [0.0]
+    widest = 3.0 * max(own)
+    if widest == 0.0 and not is_flat:
+        widest = 0.5 * float(np.median(flips(model, rows).costs))
+    if not 0.0 < widest < math.inf:
+        return None
+    radii = np.linspace(0.0, widest, _N_RADII)
+    risks = np.array([recompute(model, rows, Overrides(float(r))).objectives for r in radii])
+    labels = ["worst-case risk"] if risks.shape[1] == 1 else list(map(str, model.classes))
+    return line_chart(
+        [
+            Series(label, radii.tolist(), risks[:, k].tolist(), k % 4, dashed=k >= 4)
+            for k, label in enumerate(labels)
+        ],
+        x_label=f"radius ({subject.scaling.unit})",
+        y_label="worst-case risk",
+        description="worst-case risk against the radius",
+        mark=(float(np.mean(own)), "radius in training") if max(own) > 0.0 else None,
+    )
+
+
+def worst_case(subject: _Subject) -> dict[str, Any] | None:
+    """What the worst data within the radius do to each row, for two classes."""
+    if not subject.balls or len(subject.model.classes) > 2:
+        return None
+    w, b = subject.scaled.coef[0], float(subject.scaled.intercept[0])
+    signs = signs_of(subject.rows.codes(subject.model.classes), 0, 1)
+    atoms = []  # margins before and after; 0 for an atom that stays, 1 moves, 2 is relabelled
+    for group, ball in subject.balls.items():
+        X, y = subject.X[subject.members(group)], signs[subject.members(group)]
+        options = {**ball.options(), "support": subject.box}
+        del options["loss"]  # the distribution is that of the hinge
+        worst = worst_case_distribution(w, X, y, intercept=b, **options)
+        source = worst.source_index
+        is_moved = (worst.points != X[source]).any(axis=1)
+        before, after = y * (X @ w + b), worst.labels * (worst.points @ w + b)
+        atoms.append((before[source], after, np.where(worst.labels != y[source], 2, is_moved)))
+    before, after, change = (np.concatenate(each) for each in zip(*atoms, strict=True))
+    step = -(-len(before) // _MOST_DOTS)  # few enough for a page; each cloud keeps its share
+    clouds = [
+        Series(name, before[change == k][::step], after[change == k][::step], colour)
+        for k, name, colour in (
+            (0, "stays", 0),
+            (1, "is moved", 1),
+            (2, "has its label changed", 3),
+        )
+        if (change == k).any()
+    ]
+    chart = scatter_chart(
+        clouds,
+        x_label="margin as recorded",
+        y_label="in the worst case",
+        description="margins of all rows as recorded and in the worst case",
+    )
+    return {"counts": np.bincount(change, minlength=3).tolist(), "chart": chart}
+
+
+def turning(model: LinearModel, rows: Rows) -> dict[str, Any]:
+    """How many decisions turn within a distance; no chart if none can be turned."""
+    turns = flips(model, rows)
+    costs = turns.costs[np.isfinite(turns.costs)]
+    if not costs.size:
+        return {"moves": {}, "chart": None}
+    places = np.unique(np.linspace(0, costs.size - 1, _MOST_POINTS).astype(int))
+    shares = (places + 1) / len(turns.costs)
+    chart = line_chart(
+        [Series("decisions turned", costs[places].tolist(), shares.tolist())],
+        x_label=f"distance ({Scaling.of(model).unit})",
+        y_label="share of the rows",
+        description="share of decisions that turn within a distance",
+    )
+    moves = {share: move if math.isfinite(move) else None for share, move in turns.moves.items()}
+    return {"moves": moves, "chart": chart}
+
+
+def one_sample(subject: _Subject, asked: int | None) -> dict[str, Any]:
+    """One row: its score by feature, what turns it, and where the worst case sends it."""
+    model, rows, scaling = subject.model, subject.rows, subject.scaling
+    turn = flipping_perturbation(
+        subject.scaled,
+        subject.X,
+        norm=model.params.get("norm", "linf"),
+        support=subject.support,
+    )
+    middling = int(np.argsort(turn.cost, kind="stable")[len(turn.cost) // 2])
+    sample = middling if asked is None else asked
+    after = scaling.undo(turn.points[[sample]])[0]
+    places = {name: p for p, name in enumerate(turn.feature_names)}
+    changed = [places[change.feature] for change in turn.changes(sample)[:_MOST_BARS]]
+    parts, moved_to = worst_parts(subject, sample)
+    points = {"the row": (subject.X[sample], 0)}
+    if turn.is_possible[sample]:
+        points["turned"] = (turn.points[sample], 1)
+    if moved_to is not None:
+        points["in the worst case"] = (moved_to, 3)
+    return {
+        "row": sample,
+        "was_asked_for": asked is not None,
+        "client": str(rows.clients[sample]),
+        "label": str(rows.labels[sample]),
+        "decision": str(turn.labels[sample]),
+        "score": np.atleast_1d(model.decision_function(rows.X[[sample]])[0]).tolist(),
+        "cost": float(turn.cost[sample]) if turn.is_possible[sample] else None,
+        "turned_to": str(turn.flipped_labels[sample]),
+        "changes": [(rows.feature_names[p], rows.X[sample, p], after[p]) for p in changed],
+        "chart": sample_chart(subject, points),
+        "parts": parts,
+    }
+
+
+def worst_parts(
+    subject: _Subject, sample: int
+) -> tuple[list[tuple[float, str, float]], Array | None]:
+    """What the worst case does to one row, among those that share its ball.
+
+    Shares of the row with what becomes of them and its cost, and the point of the first that moves.
+    There are none without a ball.
+    """
+    if not subject.balls:
+        return [], None
+    client = str(subject.rows.clients[sample])
+    group = client if client in subject.balls else next(iter(subject.balls))
+    members, ball, scaled = subject.members(group), subject.balls[group], subject.scaled
+    codes = subject.rows.codes(subject.model.classes)
+    k = 0 if len(scaled.coef) == 1 else int(codes[sample])
+    signs = signs_of(codes[members], k, len(scaled.coef))
+    place = int(np.flatnonzero(members == sample)[0])
+    atoms = worst_case_atoms(
+        LinearModel.checked(
+            scaled.coef[[k]], scaled.intercept[[k]], (-1.0, 1.0), estimator=scaled.estimator
+        ),
+        subject.X[members],
+        signs,
+        place,
+        epsilon=ball.epsilon,
+        kappa=ball.kappa,
+        norm=ball.norm,  # type: ignore[arg-type]
+        support=subject.box,
+    )
+    whole = sum(atom.mass for atom in atoms)
+    parts, moved_to = [], None
+    for atom in atoms:
+        deed = "stays" if atom.cost == 0.0 else "moves"
+        if atom.label != signs[place]:
+            deed = "gets another label"
+        parts.append((atom.mass / whole, deed, atom.cost))
+        if moved_to is None and (atom.point != subject.X[sample]).any():
+            moved_to = atom.point
+    return parts, moved_to
+
+
+def sample_chart(subject: _Subject, points: Mapping[str, tuple[Array, int]]) -> Markup:
+    """Points between the smallest and the largest value of the features that matter most."""
+    low, high = subject.X.min(axis=0), subject.X.max(axis=0)
+    span = np.where(high > low, high - low, 1.0)
+    effects = np.abs(subject.model.coef * subject.rows.X.std(axis=0)).max(axis=0)
+    shown = np.argsort(-effects, kind="stable")[:_MOST_BARS]
+    series = [
+        Series(name, ((point - low) / span)[shown].tolist(), range(len(shown)), colour)
+        for name, (point, colour) in points.items()
+    ]
+    return dot_chart(
+        [subject.rows.feature_names[p] for p in shown],
+        series[::-1],  # so that the row itself lies on top
+        description="the row between the ends of the data",
     )

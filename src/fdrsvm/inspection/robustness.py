@@ -11,7 +11,7 @@ from fdrsvm.core.arrays import Array, check_vector
 from fdrsvm.core.losses import MarginLoss
 from fdrsvm.core.vectors import Norm
 from fdrsvm.errors import InvalidInputError
-from fdrsvm.inspection.fitted import read_linear
+from fdrsvm.inspection.fitted import check_signs, read_linear
 from fdrsvm.risk.ball import Support
 from fdrsvm.risk.worst_case import RiskOracle
 
@@ -80,8 +80,12 @@ def risk_curve(
     True
     """
     linear = read_linear(model)
-    signs = linear.signs(y, linear.features(X).shape[0])
-    checked = _check_radii(radii)
+    signs = check_signs(linear, y, len(linear.decision_function(X)))
+    checked = check_vector(radii, "radii", np.size(radii), "radii").copy()
+    if checked.size == 0 or (checked < 0.0).any():
+        raise InvalidInputError(
+            "radii", "must be one or more numbers, at least 0", f"they are {radii!r}"
+        )
     oracle = RiskOracle(
         X,
         signs,
@@ -92,22 +96,13 @@ def risk_curve(
         loss=loss,
         sample_weight=sample_weight,
     )
-    found = []
+    risks = []
     for radius in checked:
         oracle = oracle.with_ball(replace(oracle.ball, epsilon=float(radius)))
         with np.errstate(over="ignore", invalid="ignore"):  # the oracle checks what comes out
-            found.append(oracle(linear.coef[0], float(linear.intercept[0])))
+            risks.append(oracle(linear.coef[0], float(linear.intercept[0])))
     return RiskCurve(
         radii=checked,
-        risk=np.array([risk.value for risk in found]),
-        multiplier=np.array([risk.multiplier for risk in found]),
+        risk=np.array([risk.value for risk in risks]),
+        multiplier=np.array([risk.multiplier for risk in risks]),
     )
-
-
-def _check_radii(radii: Any) -> Array:
-    checked = check_vector(radii, "radii", np.size(radii), "radii").copy()
-    if checked.size == 0 or (checked < 0.0).any():
-        raise InvalidInputError(
-            "radii", "must be one or more numbers, at least 0", f"they are {radii!r}"
-        )
-    return checked

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -25,7 +25,6 @@ from fdrsvm.model.trained_ball import ROBUST
 from fdrsvm.model.unscaling import Scaling
 
 POOLED = "all"
-LOCAL, FEDERATED, CENTRAL = "local", "federated", "central"
 _SHARED = ("kappa", "norm", "support", "loss", "tol", "fit_intercept", "class_weight", "outside")
 
 
@@ -70,8 +69,8 @@ def score(model: LinearModel, rows: Rows, positive: Any = None) -> list[Score]:
         ``rows``, of two equals the last.
     """
     check_fits(model, rows)
-    counts = dict(_count(dict.fromkeys(rows.client_names, model), model.classes, rows))
-    return _scores("model", counts, rows, _positive(model, rows, positive))
+    place = _positive_place(model, rows, positive)
+    return _scores("model", dict.fromkeys(rows.client_names, model), model.classes, rows, place)
 
 
 def compare(model: LinearModel, rows: Rows, training: Rows, positive: Any = None) -> list[Score]:
@@ -83,44 +82,32 @@ def compare(model: LinearModel, rows: Rows, training: Rows, positive: Any = None
     """
     check_fits(model, rows)
     check_fits(model, training)
-    where = _positive(model, rows, positive)
-    unknown = sorted(set(rows.client_names) - set(training.client_names))
+    place = _positive_place(model, rows, positive)
+    names = rows.client_names
+    unknown = sorted(set(names) - set(training.client_names))
     if unknown:
         raise InvalidInputError(
             "compare",
             "must have training rows of every client that is scored",
             f"none of {', '.join(map(repr, unknown))}",
         )
-    scaling, labels = Scaling.of(model), np.array(model.classes)
-    y = labels[training.codes(model.classes)]
-    training = replace(training, y=y)
-    params = _central_params(model)
-    local = {
-        name: _trained("DRSVC", params, scaling, training.of(name)) for name in rows.client_names
-    }
-    federated = _trained("FDRSVC", _federated_params(model), scaling, training)
-    central = _trained("DRSVC", params, scaling, training)
-    found = []
-    for kind, models in (
-        (LOCAL, local),
-        (FEDERATED, dict.fromkeys(rows.client_names, federated)),
-        (CENTRAL, dict.fromkeys(rows.client_names, central)),
-    ):
-        counts = dict(_count(models, model.classes, rows))
-        found += _scores(kind, counts, rows, where)
-    return found
+    params = _comparable_params(model)
+    central_params = {name: params[name] for name in ("epsilon", *_SHARED)}
+    federated_params = params if model.estimator == "FDRSVC" else central_params
+    training = replace(training, y=np.array(model.classes)[training.codes(model.classes)])
+    scaling = Scaling.of(model)
+    local = {name: _train("DRSVC", central_params, scaling, training.of(name)) for name in names}
+    federated = _train("FDRSVC", federated_params, scaling, training)
+    central = _train("DRSVC", central_params, scaling, training)
+    return [
+        *_scores("local", local, model.classes, rows, place),
+        *_scores("federated", dict.fromkeys(names, federated), model.classes, rows, place),
+        *_scores("central", dict.fromkeys(names, central), model.classes, rows, place),
+    ]
 
 
-@dataclass(frozen=True)
-class _Positive:
-    """The class whose F1 counts."""
-
-    place: int
-    label: str
-
-
-def _positive(model: LinearModel, rows: Rows, label: Any) -> _Positive | None:
-    """None means the mean over classes."""
+def _positive_place(model: LinearModel, rows: Rows, label: Any) -> int | None:
+    """Position of the class whose F1 counts; None means the mean over classes."""
     if len(model.classes) > 2:
         if label is not None:
             raise InvalidInputError(
@@ -131,61 +118,45 @@ def _positive(model: LinearModel, rows: Rows, label: Any) -> _Positive | None:
     if label is None and str(kept) in map(str, model.classes):
         label = kept
     totals = np.bincount(rows.codes(model.classes), minlength=2)
-    place = positive_class(model.classes, totals, label, "fault")
-    return _Positive(place, str(model.classes[place]))
-
-
-def _count(
-    models: Mapping[str, LinearModel | None], classes: Sequence[Any], rows: Rows
-) -> Iterator[tuple[str, Array | None]]:
-    """Confusion counts of each client's rows by its model, which may know fewer classes."""
-    codes = rows.codes(classes)
-    for client, model in models.items():
-        if model is None:
-            yield client, None
-            continue
-        mine = rows.clients == client
-        predicted = match_labels(model.predict(rows.X[mine]), classes)
-        counts = np.zeros((len(classes), len(classes)))
-        np.add.at(counts, (codes[mine], predicted), 1.0)
-        yield client, counts
+    return positive_class(model.classes, totals, label, "fault")
 
 
 def _scores(
-    kind: str, counts: Mapping[str, Array | None], rows: Rows, positive: _Positive | None
+    kind: str,
+    models: Mapping[str, LinearModel | None],
+    classes: Sequence[Any],
+    rows: Rows,
+    place: int | None,
 ) -> list[Score]:
-    sizes = rows.counts()
-    found = [_score(kind, name, sizes[name], each, positive) for name, each in counts.items()]
-    if len(counts) > 1:
-        parts = [each for each in counts.values() if each is not None]
-        pooled = None if len(parts) < len(counts) else np.sum(parts, axis=0)
-        found.append(_score(kind, POOLED, len(rows.X), pooled, positive))
-    return found
+    """Each client's rows by its model, which may know fewer classes, and all rows together."""
+    codes = rows.codes(classes)
+    tables: list[tuple[str, int, Array | None]] = []  # client, rows, confusion counts
+    for client, model in models.items():
+        mine = rows.clients == client
+        counts = None
+        if model is not None:
+            counts = np.zeros((len(classes), len(classes)))
+            predicted = match_labels(model.predict(rows.X[mine]), classes)
+            np.add.at(counts, (codes[mine], predicted), 1.0)
+        tables.append((client, int(mine.sum()), counts))
+    if len(tables) > 1:
+        known = [counts for _, _, counts in tables if counts is not None]
+        pooled = np.sum(known, axis=0) if len(known) == len(tables) else None
+        tables.append((POOLED, len(rows.X), pooled))
+    label = None if place is None else str(classes[place])
+    scores = []
+    for client, n_rows, counts in tables:
+        accuracy = f1 = balanced = np.nan
+        if counts is not None:
+            accuracy = score_counts(counts, "accuracy")
+            balanced = score_counts(counts, "balanced_accuracy")
+            f1 = score_counts(counts, "f1_macro" if place is None else "f1", place or 0)
+        scores.append(Score(kind, client, n_rows, accuracy, f1, balanced, label))
+    return scores
 
 
-def _score(
-    kind: str, client: str, n_rows: int, counts: Array | None, positive: _Positive | None
-) -> Score:
-    label = None if positive is None else positive.label
-    if counts is None:
-        return Score(kind, client, n_rows, np.nan, np.nan, np.nan, label)
-    f1 = (
-        score_counts(counts, "f1_macro")
-        if positive is None
-        else score_counts(counts, "f1", positive.place)
-    )
-    return Score(
-        kind,
-        client,
-        n_rows,
-        score_counts(counts, "accuracy"),
-        f1,
-        score_counts(counts, "balanced_accuracy"),
-        label,
-    )
-
-
-def _central_params(model: LinearModel) -> dict[str, Any]:
+def _comparable_params(model: LinearModel) -> dict[str, Any]:
+    """The model's parameters, if models of one client or of all rows can share them."""
     if model.estimator not in ROBUST:
         raise UnsupportedError(
             f"a comparison is for models of {' and '.join(ROBUST)}, whose parameters all three "
@@ -197,16 +168,10 @@ def _central_params(model: LinearModel) -> dict[str, Any]:
             raise UnsupportedError(
                 f"a comparison needs one {name} for all clients; this model has one for each"
             )
-    return {name: params[name] for name in ("epsilon", *_SHARED)}
+    return params
 
 
-def _federated_params(model: LinearModel) -> dict[str, Any]:
-    if model.estimator == "FDRSVC":
-        return {name: from_plain(value) for name, value in model.params.items()}
-    return _central_params(model)
-
-
-def _trained(
+def _train(
     name: str, params: Mapping[str, Any], scaling: Scaling, rows: Rows
 ) -> LinearModel | None:
     """None if there is one class only, as at a plant that has seen no fault."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from contextlib import suppress
 
 import numpy as np
 
@@ -13,11 +14,8 @@ from fdrsvm.estimators.advice import (
     ENOUGH,
     FLAT,
     Setting,
-    Tally,
     flip_share,
     judge,
-    pool_tallies,
-    tally_rows,
 )
 from fdrsvm.inspection.certifying import training_counts
 from fdrsvm.model.linear_model import VERDICT, LinearModel
@@ -34,15 +32,28 @@ def verdict(model: LinearModel, rows: Rows | None = None) -> str | None:
     kept = model.record.get(VERDICT)
     if rows is None:
         return None if kept is None else str(kept)
-    evidence, setting = _evidence(model, rows), _setting(model)
+    own: list[Ball] = []  # of training, as far as the file tells
+    if model.estimator in ROBUST:
+        with suppress(InvalidInputError, UnsupportedError):  # clients are not known by name
+            own = list(balls(model, training_counts(model)).values())
+    gap = np.max(from_plain(model.certificate.get("gap", 0.0)))
+    tol = from_plain(model.params.get("tol", 0.0))
+    setting = Setting(
+        estimator=model.estimator,
+        class_weight=from_plain(model.params.get("class_weight")),
+        flip_share=flip_share([one.epsilon for one in own], [one.kappa for one in own]),
+        has_radius=not own or max(one.epsilon for one in own) > 0.0,
+        is_solved=tol == 0.0 or not math.isfinite(gap) or bool(gap <= tol),
+    )
+    evidence = _tally(model, rows)
 
     def judged(may_be_flat: bool) -> DegenerateModelWarning | None:
         return judge(evidence, model.classes, setting, least_rows=ENOUGH, may_be_flat=may_be_flat)
 
     if kept is not None and judged(may_be_flat=False) is None:
         return f"in training {kept}"  # which knew how rare the classes are
-    found = judged(may_be_flat=ignores_features(model))
-    return None if found is None else found.for_command_line
+    warning = judged(may_be_flat=ignores_features(model))
+    return None if warning is None else warning.for_command_line
 
 
 def ignores_features(model: LinearModel, rows: Rows | None = None) -> bool:
@@ -51,7 +62,7 @@ def ignores_features(model: LinearModel, rows: Rows | None = None) -> bool:
     They hardly could if they hardly differ where all features move by 1 at once, as scaled; where
     features are not scaled, if all weights are 0. Equal rows have equal scores under any model.
     """
-    if rows is not None and not _evidence(model, rows).is_flat:
+    if rows is not None and not _tally(model, rows).is_flat:
         return False
     scaling = Scaling.of(model)
     if scaling.method == "none":
@@ -60,32 +71,5 @@ def ignores_features(model: LinearModel, rows: Rows | None = None) -> bool:
     return bool((reach <= 2.0 * FLAT).all())
 
 
-def _evidence(model: LinearModel, rows: Rows) -> Tally:
-    codes = rows.codes(model.classes)
-    mine = [rows.clients == name for name in rows.client_names]
-    return pool_tallies(
-        [tally_rows(model.coef, model.intercept, rows.X[own], codes[own]) for own in mine]
-    )
-
-
-def _setting(model: LinearModel) -> Setting:
-    own = _balls(model)
-    gap = np.max(from_plain(model.certificate.get("gap", 0.0)))
-    tol = from_plain(model.params.get("tol", 0.0))
-    return Setting(
-        estimator=model.estimator,
-        class_weight=from_plain(model.params.get("class_weight")),
-        flip_share=flip_share([one.epsilon for one in own], [one.kappa for one in own]),
-        has_radius=not own or max(one.epsilon for one in own) > 0.0,
-        is_solved=tol == 0.0 or not math.isfinite(gap) or bool(gap <= tol),
-    )
-
-
-def _balls(model: LinearModel) -> list[Ball]:
-    """Those of training, as far as the file tells."""
-    if model.estimator not in ROBUST:
-        return []
-    try:
-        return list(balls(model, training_counts(model)).values())
-    except (InvalidInputError, UnsupportedError):  # clients are not known by name
-        return []
+def _tally(model: LinearModel, rows: Rows) -> Tally:
+    return tally_rows(model.coef, model.intercept, rows.X, rows.codes(model.classes))
