@@ -66,14 +66,7 @@ def reproduce(
     from fdrsvm_paper.command import Options
     from fdrsvm_paper.command import reproduce as repeat
 
-    options = Options(
-        protocol=protocol,
-        repetitions=repetitions,
-        jobs=jobs,
-        data_home=data,
-        quick=quick,
-        seed=seed,
-    )
+    options = Options(protocol, repetitions, jobs, data, quick, seed)
     command = printable(shlex.join(["fdrsvm", *context.obj["typed"]]))  # for the report
     path = repeat(target, options, output, command)
     say(f"Report: {path}")

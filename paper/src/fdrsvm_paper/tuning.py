@@ -18,7 +18,7 @@ RESULT_COLUMNS = ("f1", "accuracy", "rounds", "parameters", "cv_f1", "gap", "sec
 
 
 def evaluate_methods(sample: Sample, methods: Iterable[Method], seed: int) -> list[dict[str, Any]]:
-    """One row a method, tuned on the same folds and tested on the same rows."""
+    """One row per method, tuned on the same folds and tested on the same rows."""
     folds, whole = sample.folds(), sample.whole()
     return [
         {"method": method.name, **_row(method, folds, whole), "seed": seed} for method in methods

@@ -54,7 +54,7 @@ class UciStudy:
         ]
 
     def run(self, task: Task) -> Rows:
-        """One row a method."""
+        """One row per method."""
         name, repetition = task
         chosen = protocol(self.protocol)
         # The authors' scripts lose the first row of ukm.
