@@ -57,7 +57,7 @@ def reproduce(
     quick: bool,
     output: Path,
     seed: int,
-) -> int:
+) -> None:
     """Repeat the paper's experiments: tables, figures and a report.
 
     Rows are stored as they come: run the same command again after an interruption, and what is
@@ -70,4 +70,3 @@ def reproduce(
     command = printable(shlex.join(["fdrsvm", *context.obj["typed"]]))  # for the report
     path = repeat(target, options, output, command)
     say(f"Report: {path}")
-    return 0
