@@ -62,12 +62,12 @@ def audit_leak(
     """Attack a run as a curious server could.
 
     How many rows do its messages give away? Trains on DATA in this process, records all messages
-    and attacks them; or attacks a recording, where DATA, if given, tell which claims are true.
+    and attacks them; or attacks a recording, where DATA, if given, says which claims are true.
     Nothing leaves this machine.
 
-    "from cuts" counts true rows that cuts alone give away, "recovered" those that cuts and risks
-    give together, "other half" is for an attacker who has half of the rows already: how many others
-    there are, and how many of them it recovers ("its recovered", "its share").
+    "from cuts" counts the true rows that cuts alone give away, "recovered" those that cuts and
+    risks give away together. "other half" is for an attacker who already has half of the rows: how
+    many others there are, and how many of them it recovers ("its recovered", "its share").
     """
     from fdrsvm.data.rows import read_rows
     from fdrsvm.model.unscaling import learn_scaling

@@ -29,7 +29,7 @@ example: fdrsvm certify run/model.safetensors
 @click.argument("model", type=PATH)
 @takes_data
 @click.option("--epsilon", type=float, help="Recompute at this radius, not the model's own.")
-@click.option("--kappa", type=float, help="Recompute at this label price.")
+@click.option("--kappa", type=float, help="Recompute at this price of a wrong label.")
 @click.option("--norm", type=click.Choice(("l1", "l2", "linf")), help="Recompute in this norm.")
 @click.option("--c1", type=float, help="Constant of the paper's Proposition 2; needs --c2.")
 @click.option("--c2", type=float, help="Constant of the paper's Proposition 2; needs --c1.")
@@ -48,11 +48,11 @@ def certify(
     tail: float,
     as_json: bool,
 ) -> None:
-    """Say what is proved of a model, in words and numbers.
+    """Say what is proved about a model, in words and numbers.
 
-    Worst-case risk, gap, radius and confidence from the file alone. With data, computed again: each
-    client's worst-case risk, exactly, and how far rows must move for decisions to turn. On the rows
-    of training the risks are those of the file.
+    Worst-case risk, gap, radius and confidence come from the file alone. With data, each client's
+    worst-case risk is computed again, exactly, and how far rows must move for decisions to change.
+    On the training rows the risks are those in the file.
     """
     from fdrsvm.inspection.certifying import flips, in_words, recompute
     from fdrsvm.inspection.verdict import ignores_features

@@ -91,7 +91,7 @@ fault_option = click.option(
     "--positive",
     "fault",
     metavar="LABEL",
-    help="The class whose F1 counts, of two [the rarer one in training].",
+    help="Of two classes, the one whose F1 is reported [the rarer one in training].",
 )
 
 

@@ -39,14 +39,16 @@ example: fdrsvm fit plants/ --set epsilon=0.01 --set norm=l2
 )
 @data_options
 @fault_option
-@click.option("--config", type=PATH, help="TOML file; what is given here goes before it.")
+@click.option("--config", type=PATH, help="TOML file of settings; options typed here override it.")
 @click.option("--contract", type=PATH, help="Data contract (JSON), checked first.")
-@click.option("--clip", is_flag=True, help="Move values to the contract's limits, not refuse them.")
+@click.option(
+    "--clip", is_flag=True, help="Move values to the contract's limits instead of refusing them."
+)
 @click.option(
     "--scaling",
     metavar="none|minmax|limits|standard",
-    help="minmax: range over all clients; limits: the contract's, so that nothing leaves a client "
-    "for it; standard: mean and variance [minmax].",
+    help="minmax: range over all clients; limits: those of the contract, for which nothing has "
+    "to leave a client; standard: mean and variance [minmax].",
 )
 @click.option("--estimator", metavar="FDRSVC|DRSVC|FedSVC", help="What to train [FDRSVC].")
 @click.option(

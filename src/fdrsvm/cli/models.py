@@ -33,12 +33,12 @@ if TYPE_CHECKING:
 @takes_data
 @click.option("--output", type=PATH, help="CSV file to write [standard output].")
 def predict(model: Path, data: DataSettings, output: Path | None) -> None:
-    """Label rows by a model: one line per row, in the order of the data.
+    """Label rows with a model: one line per row, in the order of the data.
 
     Columns are client, predicted, and decision (of two classes, above 0 for the second) or one
     decision for each class. Columns that the model does not know are left out; labels are not
     needed. A client or label that a spreadsheet would run as a formula has an apostrophe before it.
-    What was wrong with the model in training is said on stderr.
+    What was wrong with the model in training is reported on stderr.
     """
     from fdrsvm.core.texts import csv_text
     from fdrsvm.data.rows import read_rows
@@ -84,8 +84,9 @@ def evaluate(
     """Score a model on data, over all rows and client by client.
 
     Accuracy, F1 (of the rarer class in training or that of --fault; of more than two classes the
-    mean) and balanced accuracy. Rows of training tell how well the model fits, other rows how good
-    it is. A class that is (almost) never predicted is named on stderr, with a remedy.
+    mean) and balanced accuracy. Scores on training rows say how well the model fits them, only
+    those on other rows how good it is. A class that is (almost) never predicted is named on stderr,
+    with a remedy.
     """
     from fdrsvm.data.rows import read_rows
     from fdrsvm.inspection.scores import compare as compare_models
@@ -126,7 +127,7 @@ example: fdrsvm report run/model.safetensors plants/ --sample 17
 @click.option(
     "--sample",
     type=click.IntRange(min=0),
-    help="Number of the row to explain, from 0 in the order of the data [a middling one].",
+    help="Number of the row to explain, from 0 in the order of the data [one with a usual score].",
 )
 @click.option(
     "--output",
@@ -177,7 +178,7 @@ def export(kind: str, model: Path, output: Path | None, name: str, alarm_on: Seq
     """Write a model as ONNX, structured text or JSON.
 
     Structured text is that of IEC 61131-3, for a PLC. The scaling is part of the weights: an export
-    takes readings as they are. What was wrong with the model in training is said on stderr.
+    takes readings as they are. What was wrong with the model in training is reported on stderr.
     """
     from fdrsvm.model.export import to_json, to_onnx, to_structured_text
     from fdrsvm.model.model_file import load_model
