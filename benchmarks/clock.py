@@ -126,10 +126,10 @@ def _answer(call: Callable[[], dict[str, Any]], writer: int) -> None:
     os._exit(0)
 
 
-def fresh_python(*arguments: str, **variables: str) -> str:
+def fresh_python(*arguments: str, python: str = sys.executable, **variables: str) -> str:
     """What a new interpreter, started in the checkout, prints."""
     done = subprocess.run(
-        [sys.executable, *arguments],
+        [python, *arguments],
         cwd=Path(__file__).parents[1],
         env=os.environ | variables,
         capture_output=True,
