@@ -28,13 +28,13 @@ example: fdrsvm demo --output report
     help="Only write the plants' files there, for training and testing, and a data contract: "
     "something to try the other commands on.",
 )
-def demo(output: Path, seed: int, data: Path | None) -> None:
+def demo(output: Path, seed: int, data: Path | None) -> int:
     """Train on four plants with wrong labels, and write a report."""
     if data is not None:
         from fdrsvm.demo.plant_files import write_files
 
         say_lines(map(str, write_files(data, seed)))
-        return
+        return 0
     from fdrsvm.demo.four_plants import format_table, run_demo
 
     try:
@@ -47,3 +47,4 @@ def demo(output: Path, seed: int, data: Path | None) -> None:
     path = write_report(made, outcomes, output, seed)
     say_lines(format_table(outcomes).splitlines())
     say(f"Report: {path}")
+    return 0
