@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -108,6 +107,8 @@ def _settings(
     **given: Any,
 ) -> FitSettings:
     """The file's, and what was typed in its place."""
+    from dataclasses import replace
+
     from fdrsvm.estimators.configuration import FitSettings, read_configuration, read_value
 
     settings = FitSettings() if config is None else read_configuration(config)
@@ -126,11 +127,10 @@ def _settings(
 
 
 def _show(training: Training) -> None:
-    from fdrsvm.core.plain_json import from_plain
     from fdrsvm.inspection.certifying import proved
     from fdrsvm.model.record import POSITIVE
 
-    model, rows, certificate = training.model, training.rows, training.model.certificate
+    model, rows = training.model, training.rows
     classes = ", ".join(map(str, model.classes))
     clients = "1 client" if len(rows.client_names) == 1 else f"{len(rows.client_names)} clients"
     say(
@@ -140,6 +140,7 @@ def _show(training: Training) -> None:
     if POSITIVE in model.record:
         say(f"F1 counts {model.record[POSITIVE]!r}; --fault chooses another")
     say()
+    certificate = model.certificate
     objective = "objective" if model.estimator == "FedSVC" else "worst-case risk"
     headings = ["rounds", objective, "lower bound", "certified gap"]
     facts = []
@@ -155,6 +156,8 @@ def _show(training: Training) -> None:
         "worst_case_risk_per_client", certificate.get("objective_per_client")
     )
     if per_client is not None:
+        from fdrsvm.core.plain_json import from_plain
+
         say()
         counts, lines = rows.counts(), []
         for name, risk in from_plain(dict(per_client)).items():
