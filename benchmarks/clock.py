@@ -58,7 +58,7 @@ def _is_enough(seconds: Sequence[float], n_calls: int, enough: float) -> bool:
 
 
 def in_child(call: Callable[[], dict[str, Any]], limit: float) -> dict[str, Any]:
-    """What a call gives, as JSON, from a fork of this process that may use so many CPU seconds.
+    """What a call gives, as JSON, from a fork of this process that may use this many CPU seconds.
 
     A crash, a leak or an endless loop stays there: whatever goes wrong is a ContestantError here.
     """

@@ -39,7 +39,7 @@ COLUMNS = (
 )
 ENOUGH, TOO_LONG = 3.0, 40.0  # wall seconds of repeats, both columns together
 LEAST, MOST = 5, 25  # repeats
-SLACK = 1.05  # what takes up to so many times as long as before is no slower
+SLACK = 1.05  # what takes up to this many times as long as before is not slower
 
 # Seconds, at most; MB for what is installed.
 GOALS = {
@@ -64,7 +64,7 @@ GOALS = {
 
 @dataclass(frozen=True)
 class Multiple:
-    """At most so many times a yardstick."""
+    """At most this many times a yardstick."""
 
     factor: float
     words: str

@@ -172,25 +172,25 @@ def render(folder: Path) -> Path:
 
 def make_tables(rows: Mapping[str, list[Row]]) -> dict[str, Table]:
     """Every table that the rows allow, by name."""
-    found: dict[str, Table] = {}
+    made: dict[str, Table] = {}
     for protocol in PROTOCOLS:
         if part := rows.get(f"table1-{protocol}"):
-            found[f"table1-{protocol}"] = tables.table1(part, protocol)
-            found[f"wilcoxon-{protocol}"] = tables.wilcoxon_table(part, protocol)
+            made[f"table1-{protocol}"] = tables.table1(part, protocol)
+            made[f"wilcoxon-{protocol}"] = tables.wilcoxon_table(part, protocol)
         if part := rows.get(f"table2-{protocol}"):
-            found[f"table2-{protocol}-side-by-side"] = tables.table2_side_by_side(part, protocol)
+            made[f"table2-{protocol}-side-by-side"] = tables.table2_side_by_side(part, protocol)
             for severities, leaks in split(part, "severities", SEVERITIES).items():
-                found[f"table2-{protocol}-{severities}"] = tables.table2(leaks, protocol)[0]
+                made[f"table2-{protocol}-{severities}"] = tables.table2(leaks, protocol)[0]
         part = rows.get(f"joining-{protocol}", [])
         for severities, leaks in split(part, "severities", SEVERITIES).items():
             for by, table in zip(("plant", "leak"), tables.joining(leaks), strict=True):
-                found[f"joining-{protocol}-{severities}-{by}"] = table
+                made[f"joining-{protocol}-{severities}-{by}"] = table
         if part := rows.get(f"scalability-{protocol}"):
-            found[f"scalability-{protocol}"] = tables.scalability(part)
-            found[f"scalability-{protocol}-growth"] = tables.growth(part)
+            made[f"scalability-{protocol}"] = tables.scalability(part)
+            made[f"scalability-{protocol}-growth"] = tables.growth(part)
     if rows.get("rounds"):
-        found["rounds"] = tables.rounds(rows["rounds"])
-    return found
+        made["rounds"] = tables.rounds(rows["rounds"])
+    return made
 
 
 def write_tables(made: Mapping[str, Table], folder: Path) -> None:

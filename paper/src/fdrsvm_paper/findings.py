@@ -66,8 +66,8 @@ def rows_of(rows: Mapping[str, Rows], name: str) -> Rows:
 
 def values(rows: Rows, field: str) -> list[float]:
     """The finite numbers of a field; where a repetition is there twice the later one counts."""
-    found = {row.get("repetition", ""): number(row, field) for row in rows}
-    return [value for value in found.values() if value is not None]
+    by_repetition = {row.get("repetition", ""): number(row, field) for row in rows}
+    return [value for value in by_repetition.values() if value is not None]
 
 
 def best_histories(rows: Rows) -> dict[tuple[str, str], list[tuple[float, float]]]:
@@ -122,11 +122,11 @@ def _repetitions(counts: Iterable[int]) -> str:
 
 def table1_leads(rows: Rows) -> str:
     """Who has the highest mean F-1, on how many data sets."""
-    found = scores(rows, "data")
-    if not found:
+    cells = scores(rows, "data")
+    if not cells:
         return ""
-    counts = _repetitions(cell.count for cell in found.values())
-    return f"{_who_leads(found, 'data set')} Each mean is over {counts}."
+    counts = _repetitions(cell.count for cell in cells.values())
+    return f"{_who_leads(cells, 'data set')} Each mean is over {counts}."
 
 
 def table1_agrees(rows: Rows) -> str:
@@ -138,10 +138,10 @@ def table2_leads(rows: Rows) -> str:
     """Who has the highest mean F-1 in how many settings, for each severity set."""
     said, counts = [], []
     for severities, part in split(rows, "severities", SEVERITIES).items():
-        found = scores(part, "setting")
-        if found:
-            said.append(_with_leaks(severities, _who_leads(found, "setting")))
-            counts += [cell.count for cell in found.values()]
+        cells = scores(part, "setting")
+        if cells:
+            said.append(_with_leaks(severities, _who_leads(cells, "setting")))
+            counts += [cell.count for cell in cells.values()]
     return " ".join([*said, f"Each mean is over {_repetitions(counts)}."]) if said else ""
 
 
@@ -149,11 +149,11 @@ def table2_agrees(rows: Rows) -> str:
     """How near the paper's table 2 ours is, and with which severity set it is nearer."""
     said, distances = [], {}
     for severities, part in split(rows, "severities", SEVERITIES).items():
-        found = scores(part, "setting")
-        agreement = _agreement(found, TABLE2, setting_name)
+        cells = scores(part, "setting")
+        agreement = _agreement(cells, TABLE2, setting_name)
         if agreement:
             said.append(_with_leaks(severities, agreement))
-            distances[severities] = fmean(_distances(found, TABLE2))
+            distances[severities] = fmean(_distances(cells, TABLE2))
     if len(distances) > 1:
         nearest = min(distances, key=distances.__getitem__)
         each = _listing([f"{_points(d)} with {leaks_name(s)}" for s, d in distances.items()])
@@ -182,12 +182,12 @@ def wilcoxon_says(rows: Rows) -> str:
     )
 
 
-def _who_leads(found: Scores, column: str) -> str:
+def _who_leads(cells: Scores, column: str) -> str:
     """How often each method has the highest mean; scores are by method and column."""
-    columns = {place for _, place in found}
+    columns = {place for _, place in cells}
     wins: Counter[str] = Counter()
     for place in columns:
-        means = {m: round(cell.mean, 3) for (m, where), cell in found.items() if where == place}
+        means = {m: round(cell.mean, 3) for (m, where), cell in cells.items() if where == place}
         highest = max(means.values())
         wins.update(short_name(method) for method, mean in means.items() if mean == highest)
     most_first = sorted(wins.items(), key=lambda item: (-item[1], item[0]))
@@ -197,12 +197,12 @@ def _who_leads(found: Scores, column: str) -> str:
     )
 
 
-def _agreement(found: Scores, paper: PaperTable, name: Callable[[str], str]) -> str:
+def _agreement(cells: Scores, paper: PaperTable, name: Callable[[str], str]) -> str:
     """How many cells lie within one of the paper's standard deviations, and which is farthest."""
-    n_shared = len(_distances(found, paper))
+    n_shared = len(_distances(cells, paper))
     if not n_shared:
         return ""
-    far = far_from_paper(found, paper)
+    far = far_from_paper(cells, paper)
     said = (
         f"{n_shared - len(far)} of {plural(n_shared, 'cell')} lie within one of the paper's "
         "standard deviations of its mean."
@@ -211,17 +211,17 @@ def _agreement(found: Scores, paper: PaperTable, name: Callable[[str], str]) -> 
         (method, column), worst = max(far.items(), key=lambda item: abs(item[1]))
         said += (
             f" The farthest is {short_name(method)} on {name(column)}: "
-            f"{found[method, column].mean:.3f} here, {paper[method][column].mean:.3f} there, "
+            f"{cells[method, column].mean:.3f} here, {paper[method][column].mean:.3f} there, "
             f"{abs(worst):.1f} standard deviations {'above' if worst > 0.0 else 'below'}."
         )
     return said
 
 
-def _distances(found: Scores, paper: PaperTable) -> list[float]:
+def _distances(cells: Scores, paper: PaperTable) -> list[float]:
     """From the paper's means, of the cells that it has too."""
     return [
         abs(cell.mean - paper[method][column].mean)
-        for (method, column), cell in found.items()
+        for (method, column), cell in cells.items()
         if column in paper.get(method, {})
     ]
 
@@ -378,11 +378,11 @@ def growth_says(rows: Rows) -> str:
 
 def _timed(rows: Rows) -> dict[str, list[Scaling]]:
     """Curves with a time at their largest size, by panel."""
-    found: dict[str, list[Scaling]] = {}
+    by_panel: dict[str, list[Scaling]] = {}
     for each in scaling(rows):
         if each.seconds and math.isfinite(each.seconds[-1]):
-            found.setdefault(each.panel, []).append(each)
-    return found
+            by_panel.setdefault(each.panel, []).append(each)
+    return by_panel
 
 
 def convergence_says(rows: Rows, norm: str) -> str:
@@ -394,9 +394,9 @@ def convergence_says(rows: Rows, norm: str) -> str:
     if not ends:
         return ""
     parts = [
-        f"{method} ends at a gap of {median(gap for _, gap in found):.1e} after "
-        f"{median(t for t, _ in found):.0f} rounds"
-        for method, found in ends.items()
+        f"{method} ends at a gap of {median(gap for _, gap in last):.1e} after "
+        f"{median(t for t, _ in last):.0f} rounds"
+        for method, last in ends.items()
     ]
     return f"In the median over the data sets, {_listing(parts)}."
 
@@ -430,7 +430,7 @@ def rounds_compare(rows: Rows) -> str:
     if not needed:
         return ""
     smallest = min(each.target for each in needed)
-    found = {
+    rounds_by_case = {
         (each.norm, each.data, each.method): each.rounds
         for each in needed
         if each.target == smallest and math.isfinite(each.rounds)
@@ -438,9 +438,9 @@ def rounds_compare(rows: Rows) -> str:
     parts = []
     for method in in_order((each.method for each in needed), SHORT_METHODS):
         ratios = [
-            rounds / found[norm, data, "Bundle"]
-            for (norm, data, name), rounds in found.items()
-            if name == method and found.get((norm, data, "Bundle"))
+            rounds / rounds_by_case[norm, data, "Bundle"]
+            for (norm, data, name), rounds in rounds_by_case.items()
+            if name == method and rounds_by_case.get((norm, data, "Bundle"))
         ]
         if ratios and method != "Bundle":
             parts.append(f"{method} {median(ratios):.1f} times ({plural(len(ratios), 'case')})")

@@ -91,9 +91,9 @@ class IndustrialStudy:
         """One row per method."""
         sample = sample_pump(self.draw(task), (self.seed, _STREAM, int(task[-1]), 2))
         methods = industrial_methods(protocol(self.protocol))
-        found = evaluate_methods(sample, methods, self.seed)
+        rows = evaluate_methods(sample, methods, self.seed)
         names = dict(zip(self.key, task, strict=True))
-        return [{**names, **row} for row in found]
+        return [{**names, **row} for row in rows]
 
 
 @dataclass(frozen=True)

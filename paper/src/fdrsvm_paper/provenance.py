@@ -30,10 +30,10 @@ def machine() -> dict[str, Any]:
 
 def versions() -> dict[str, str]:
     """Of this package and of the libraries that results depend on."""
-    found = {"fdrsvm": __version__}
+    releases = {"fdrsvm": __version__}
     for library in _LIBRARIES:
         try:
-            found[library] = version(library)
+            releases[library] = version(library)
         except PackageNotFoundError:
-            found[library] = "absent"
-    return found
+            releases[library] = "absent"
+    return releases

@@ -92,7 +92,7 @@ class Growth(NamedTuple):
 class ScalabilityStudy:
     """Rows of ``scalability-<protocol>.csv``; a task is a panel, a point of it and a repetition.
 
-    One row a method. Repetitions differ in their data; points of the same size have the same.
+    One row per method. Repetitions differ in their data; points of the same size have the same.
 
     Parameters
     ----------
@@ -242,12 +242,12 @@ def growth_exponents(rows: StoredRows) -> list[Growth]:
     names = {"panel": PANELS, "method": METHODS, "x": (), "repetition": ()}
     timed = [row for row in rows if (number(row, "seconds") or 0.0) > 0.0]
     table = frame(timed, names, ["seconds", "rounds"], may_lack=["repetition"])
-    found = []
+    laws = []
     for (panel, method), part in grouped(table, "panel", "method"):
         x, seconds = part["x"].astype(float), part["seconds"]
         if x.nunique() > 1:
             work = [stated_work(method, size_at(panel, int(value))) for value in x]
             powers = power_law(x, seconds), power_law(x, seconds / part["rounds"])
             stated = None if None in work else power_law(x, work)
-            found.append(Growth(panel, VARIABLES[panel], method, *powers, stated))
-    return found
+            laws.append(Growth(panel, VARIABLES[panel], method, *powers, stated))
+    return laws

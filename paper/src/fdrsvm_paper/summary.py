@@ -208,23 +208,23 @@ def by_repetition(rows: Rows, column: str, value: str = "f1") -> Any:
 
 def scores(rows: Rows, column: str, value: str = "f1") -> dict[tuple[str, str], Score]:
     """Mean, standard deviation and count by method and column; without those that have no row."""
-    found = by_repetition(rows, column, value).groupby(level=[0, 1], observed=True)
-    cells = found.agg(["mean", "std", "count"])
+    by_cell = by_repetition(rows, column, value).groupby(level=[0, 1], observed=True)
+    cells = by_cell.agg(["mean", "std", "count"])
     return {key: Score(mean, sd, count) for key, mean, sd, count in cells.itertuples()}
 
 
 def far_from_paper(
-    found: Scores, paper: PaperTable, limit: float = 1.0
+    ours: Scores, paper: PaperTable, limit: float = 1.0
 ) -> dict[tuple[str, str], float]:
     """Cells more than ``limit`` of the paper's standard deviations from it, in the paper's order.
 
     Values are differences in these standard deviations.
     """
     differences = {
-        (method, column): found[method, column].difference(printed)
+        (method, column): ours[method, column].difference(printed)
         for method, cells in paper.items()
         for column, printed in cells.items()
-        if (method, column) in found
+        if (method, column) in ours
     }
     # A difference of exactly one is within it, whatever the rounding of .951 - .950.
     return {key: value for key, value in differences.items() if abs(value) > limit + 1e-9}
@@ -253,7 +253,7 @@ def joining(rows: Rows, by: Literal["plant", "leak", "all"] = "plant") -> list[J
     names |= {"model": MODELS}
     table = frame(rows, names, ["n_train", "f1_all", "f1_own"])
     table["group"] = "all" if by == "all" else table[by].astype(str)
-    found = []
+    results = []
     for (severities, setting), part in grouped(table, "severities", "setting"):
         for group in sorted(set(part["group"]), key=_numeric):
             members = part[part["group"] == group]
@@ -262,10 +262,10 @@ def joining(rows: Rows, by: Literal["plant", "leak", "all"] = "plant") -> list[J
             on_all, gain_all = _compare_models(members, "f1_all", needed)
             on_own, gain_own = _compare_models(members, "f1_own", needed)
             n_train = float(members["n_train"].mean())
-            found.append(
+            results.append(
                 Joining(severities, setting, group, n_train, on_all, on_own, gain_all, gain_own)
             )
-    return found
+    return results
 
 
 def _numeric(text: str) -> tuple[float, str]:
@@ -280,10 +280,10 @@ def _compare_models(table: Any, field: str, needed: int) -> tuple[dict[str, Scor
     """Scores by model, and federated less local, of repetitions with this many plants."""
     cells = grouped(table, "repetition", "model")[field].agg(["mean", "count"])
     means = cells["mean"].where(cells["count"] >= needed).unstack()
-    found = {model: score(means[model].dropna()) for model in means if means[model].notna().any()}
+    known = {model: score(means[model].dropna()) for model in means if means[model].notna().any()}
     both = means.reindex(columns=["federated", "local"])
     gains = (both["federated"] - both["local"]).dropna()
-    return found, Gain(float(gains.mean()), float(gains.sem()), len(gains))
+    return known, Gain(float(gains.mean()), float(gains.sem()), len(gains))
 
 
 def scaling(rows: Rows) -> list[Scaling]:
@@ -292,13 +292,13 @@ def scaling(rows: Rows) -> list[Scaling]:
     measured = ["seconds", "rounds", "mccr"]
     table = frame(rows, names, measured, may_lack=["repetition"])
     table["x"] = table["x"].astype(float)
-    found = []
+    curves = []
     for (panel, method), part in grouped(table, "panel", "method"):
         sizes = part.groupby("x")
         seconds, rounds, mccr = (tuple(sizes[field].median()) for field in measured)
         fewest = int(sizes["seconds"].count().min())
-        found.append(Scaling(panel, method, tuple(sizes.groups), seconds, rounds, mccr, fewest))
-    return found
+        curves.append(Scaling(panel, method, tuple(sizes.groups), seconds, rounds, mccr, fewest))
+    return curves
 
 
 def power_law(x: Any, y: Any) -> float:

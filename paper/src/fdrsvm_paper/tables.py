@@ -212,20 +212,20 @@ def table2(rows: Rows, protocol: str, repetitions: int | None = None) -> list[Ta
 
 def _benchmark(
     title: str,
-    found: Scores,
+    scored: Scores,
     columns: Mapping[str, str],
     paper: PaperTable,
     repetitions: int | None,
     paper_repetitions: int,
 ) -> Table:
     """A row per method: ours, the paper's, and the difference in its standard deviations."""
-    shown = _present(columns, found)
-    methods = in_order([*METHODS, *(method for method, _ in found)], METHODS)
-    complete = max([repetitions or 0, *(cell.count for cell in found.values())])
+    shown = _present(columns, scored)
+    methods = in_order([*METHODS, *(method for method, _ in scored)], METHODS)
+    complete = max([repetitions or 0, *(cell.count for cell in scored.values())])
     body, short = [[Cell(method)] for method in methods], []
     for line, method in zip(body, methods, strict=True):
         for column, heading in shown.items():
-            ours, printed = found.get((method, column)), paper.get(method, {}).get(column)
+            ours, printed = scored.get((method, column)), paper.get(method, {}).get(column)
             count, theirs = 0, _mean_sd(*printed) if printed else ""
             if ours is None:
                 line.append(Cell(MISSING, theirs))
@@ -234,7 +234,7 @@ def _benchmark(
                 partial = f" ({count} of {complete})" if count < complete else ""
                 theirs += f" ({ours.difference(printed):+z.1f})" if printed else ""
                 # As it is printed, so that what looks equal ties.
-                best = max(round(s.mean, 3) for (_, c), s in found.items() if c == column)
+                best = max(round(s.mean, 3) for (_, c), s in scored.items() if c == column)
                 is_best = round(ours.mean, 3) == best
                 line.append(Cell(_mean_sd(ours.mean, ours.sd) + partial, theirs, is_best))
             if count < complete:
@@ -242,7 +242,7 @@ def _benchmark(
     notes = [
         "Ours / the paper's (difference in the paper's standard deviations); mean ± standard"
         " deviation. Bold: our best in the column.",
-        *(_benchmark_notes(found, paper, complete, paper_repetitions, short) or ["No rows yet."]),
+        *(_benchmark_notes(scored, paper, complete, paper_repetitions, short) or ["No rows yet."]),
     ]
     left_out = [columns[column] for column in columns if column not in shown]
     if left_out:
@@ -251,20 +251,24 @@ def _benchmark(
 
 
 def _benchmark_notes(
-    found: Scores, paper: PaperTable, complete: int, paper_repetitions: int, short: Sequence[str]
+    scored: Scores,
+    paper: PaperTable,
+    complete: int,
+    paper_repetitions: int,
+    short: Sequence[str],
 ) -> list[str]:
     """How many repetitions there are, where there are fewer, and how near the paper they come."""
-    if not found:
+    if not scored:
         return []
     notes = [f"Repetitions: {complete}; in the paper: {paper_repetitions}."]
     if short:
         others = f", and {len(short) - _LISTED} more cells" if len(short) > _LISTED else ""
         listed = ", ".join(short[:_LISTED])
         notes.append(f"Incomplete: of {complete} repetitions {listed}{others}.")
-    compared = [key for key in _printed_keys(paper) if key in found]
+    compared = [key for key in _printed_keys(paper) if key in scored]
     return [
         *notes,
-        f"{len(far_from_paper(found, paper))} of {len(compared)} cells differ from the paper by"
+        f"{len(far_from_paper(scored, paper))} of {len(compared)} cells differ from the paper by"
         " more than one of its standard deviations.",
     ]
 
@@ -529,11 +533,11 @@ def rounds(rows: Rows) -> Table:
     listed = ", ".join(f"{target:.0e}".replace("e-0", "e-") for target in targets)
     body = []
     for (norm, data), results in groupby(needed, key=lambda result: (result.norm, result.data)):
-        found = {(result.method, result.target): result for result in results}
-        last = [found[key].rounds for key in found if key[1] == targets[-1]]
+        by_target = {(result.method, result.target): result for result in results}
+        last = [by_target[key].rounds for key in by_target if key[1] == targets[-1]]
         fewest = min(last, default=math.inf)
         cells = [
-            _rounds_cell([found.get((method, target)) for target in targets], fewest)
+            _rounds_cell([by_target.get((method, target)) for target in targets], fewest)
             for method in methods
         ]
         body.append((Cell(DATA_TITLES.get(data, data)), Cell(norm), *cells))

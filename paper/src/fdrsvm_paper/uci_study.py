@@ -61,5 +61,5 @@ class UciStudy:
         rows = "all" if chosen.all_normalised else "authors"
         data = load_uci(name, self.data_home, rows=rows, progress=False)
         sample = split_uci(data, (self.seed, _STREAM, UCI_NAMES.index(name), int(repetition)))
-        found = evaluate_methods(sample, uci_methods(chosen, name), self.seed)
-        return [{"data": name, "repetition": repetition, **row} for row in found]
+        results = evaluate_methods(sample, uci_methods(chosen, name), self.seed)
+        return [{"data": name, "repetition": repetition, **row} for row in results]

@@ -98,7 +98,7 @@ def audit_leak(
         raise UnsupportedError(f"audit-leak: is for two classes; there are {len(labels)}")
     signs = _by_client(rows, 2.0 * (rows.labels == labels[1]) - 1.0)
     with progress("training with all messages recorded, then attacking them"):
-        found = run_and_audit(
+        trial = run_and_audit(
             {name: (features[name], signs[name]) for name in features},
             algorithm,
             rounds=rounds,
@@ -108,13 +108,13 @@ def audit_leak(
             resolution=resolution,
             **ball,
         )
-    say(_outcome(found.result, blur, resolution))
+    say(_outcome(trial.result, blur, resolution))
     say()
     say("If the server sees each client's messages:")
-    say_lines(leak_table(found.of_clients, found.half_known_of_clients))
+    say_lines(leak_table(trial.of_clients, trial.half_known_of_clients))
     say()
     say("If it sees sums over all clients only (secure aggregation):")
-    say_lines(leak_table(found.of_sums, found.half_known_of_sums))
+    say_lines(leak_table(trial.of_sums, trial.half_known_of_sums))
 
 
 def _either(option: Any, given: dict[str, Any], name: str) -> Any:
