@@ -58,7 +58,7 @@ def _is_enough(seconds: Sequence[float], n_calls: int, enough: float) -> bool:
 
 
 def in_child(call: Callable[[], dict[str, Any]], limit: float) -> dict[str, Any]:
-    """What a call gives, as JSON, from a fork of this process that may use so many CPU seconds.
+    """What a call gives, as JSON, from a fork of this process that may use this many CPU seconds.
 
     A crash, a leak or an endless loop stays there: whatever goes wrong is a ContestantError here.
     """
@@ -126,10 +126,10 @@ def _answer(call: Callable[[], dict[str, Any]], writer: int) -> None:
     os._exit(0)
 
 
-def fresh_python(*arguments: str, **variables: str) -> str:
+def fresh_python(*arguments: str, python: str = sys.executable, **variables: str) -> str:
     """What a new interpreter, started in the checkout, prints."""
     done = subprocess.run(
-        [sys.executable, *arguments],
+        [python, *arguments],
         cwd=Path(__file__).parents[1],
         env=os.environ | variables,
         capture_output=True,

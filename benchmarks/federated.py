@@ -73,7 +73,7 @@ def run(clients, method, max_rounds, tol, **settings):
 
 
 def gap_at(result, mark):
-    """Certified relative gap after so many rounds; the last one's if it stopped before."""
+    """Certified relative gap after this many rounds; the last one's if it stopped before."""
     return result.history[min(mark, len(result.history)) - 1].gap
 
 

@@ -59,7 +59,7 @@ Maker = Callable[[], Repeat]
 
 
 def cpu_seconds(call: Callable[[], Any], n_calls: int = 1) -> float:
-    """Of one call out of so many."""
+    """Of one call out of this many."""
     start = process_time()
     for _ in range(n_calls):
         call()

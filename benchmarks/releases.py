@@ -28,7 +28,7 @@ from statistics import median
 from time import perf_counter
 from typing import Any
 
-from benchmarks.clock import ContestantError, load
+from benchmarks.clock import ContestantError, fresh_python, load
 from benchmarks.release_cases import long_cases, main_cases
 from fdrsvm_paper.rows import RowFile
 
@@ -39,7 +39,7 @@ COLUMNS = (
 )
 ENOUGH, TOO_LONG = 3.0, 40.0  # wall seconds of repeats, both columns together
 LEAST, MOST = 5, 25  # repeats
-SLACK = 1.05  # what takes up to so many times as long as before is no slower
+SLACK = 1.05  # what takes up to this many times as long as before is not slower
 
 # Seconds, at most; MB for what is installed.
 GOALS = {
@@ -64,7 +64,7 @@ GOALS = {
 
 @dataclass(frozen=True)
 class Multiple:
-    """At most so many times a yardstick."""
+    """At most this many times a yardstick."""
 
     factor: float
     words: str
@@ -111,18 +111,7 @@ class Release:
 
     def fresh(self, *arguments: str, **variables: str) -> str:
         """What a new interpreter, started in the checkout, prints."""
-        done = subprocess.run(
-            [self.python, *arguments],
-            cwd=ROOT,
-            env=self.variables | variables,
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        if done.returncode:
-            said = done.stderr.strip().splitlines()
-            raise ContestantError(said[-1] if said else f"it ended with {done.returncode}")
-        return done.stdout.strip()
+        return fresh_python(*arguments, python=self.python, **(self.variables | variables)).strip()
 
     def repeat(self, case: str) -> dict[str, float]:
         """One more repeat of a case, by a process that stays."""

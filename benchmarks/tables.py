@@ -60,7 +60,7 @@ def duration(seconds: float) -> str:
 
 
 def digits(value: float, places: int = 3) -> str:
-    """So many significant digits, without an exponent."""
+    """A number with this many significant digits, without an exponent."""
     power = int(f"{value:.{places - 1}e}".partition("e")[2])
     return f"{value:.{max(0, places - 1 - power)}f}"
 

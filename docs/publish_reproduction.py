@@ -3,7 +3,7 @@
     python docs/publish_reproduction.py reproduction
 
 Rows go packed into docs/reproduction/rows, figures and the record of the run beside them, and every
-table that docs/reproduction.md names between two marks is written there anew.
+table that docs/reproduction.md names between two marks is written there again.
 """
 
 from __future__ import annotations

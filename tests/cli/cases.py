@@ -80,7 +80,7 @@ def write_csv(path, X, y=None, *, label="label", **columns):
 
 
 def write_clients(folder, **options):
-    """One file a client; their rows, one under the other, and whose they are."""
+    """One file per client; their rows, one under the other, and whose they are."""
     folder.mkdir(parents=True)
     parts = {name: rows_of(name, **options) for name in CLIENTS}
     for name, (X, y) in parts.items():

@@ -30,7 +30,7 @@ TOY = uci.UciSet(
     negative={"0": 1},
     positive={"1": 2},
     features=("jitter_percent", "jitter_absolute", "PPE"),
-    sha256=uci._content_sha256(TOY_X, ["1", "1", "0"]),
+    sha256=uci.content_sha256(TOY_X, ["1", "1", "0"]),
     recordings="name",
     recordings_sha256=hashlib.sha256(b"phon_R01_S01_1\nphon_R01_S01_2\nphon_R01_S02_1").hexdigest(),
 )

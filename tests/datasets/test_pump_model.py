@@ -8,9 +8,8 @@ import pytest
 
 from fdrsvm import InvalidInputError
 from fdrsvm.datasets import PumpParameters, pump_features, simulate_pump
-from fdrsvm.datasets._pump_model import _circuit, _mechanics, _motor
+from fdrsvm.datasets._pump_model import kernel_pump
 from fdrsvm.datasets.pump import FEATURE_NAMES
-from fdrsvm.native import pump as kernel
 
 from . import reference_pump
 
@@ -119,8 +118,7 @@ def test_halving_the_step_hardly_changes_the_flow(leak):
 
 @pytest.mark.parametrize("step", [2e-5, 2e-4])
 def test_newton_settles_within_ten_iterations(step):
-    parts = _circuit(PUMP, 0.0), _mechanics(PUMP), _motor(PUMP)
-    run = kernel.Pump(*parts).run(step=step, every=round(1e-3 / step), n_samples=2001)
+    run = kernel_pump(PUMP, 0.0).run(step=step, every=round(1e-3 / step), n_samples=2001)
     assert run.failed_step == 0
     assert 0 < run.most_iterations <= 10
 

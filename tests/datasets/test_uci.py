@@ -9,7 +9,7 @@ from sklearn.datasets import load_breast_cancer
 from fdrsvm import FDRSVMError, InvalidInputError
 from fdrsvm.datasets import UCI_NAMES, DataError, DataWarning, load_uci
 from fdrsvm.datasets._uci_sets import SETS
-from fdrsvm.datasets.uci import _content_sha256, _fault, _from_folder
+from fdrsvm.datasets.uci import _from_folder, content_sha256
 
 from .uci_folder import FOLDER, needs_folder
 
@@ -49,7 +49,7 @@ def test_shape_and_class_counts_are_those_of_the_paper(name):
 @needs_folder
 @pytest.mark.parametrize("name", UCI_NAMES)
 def test_the_content_has_the_recorded_checksum(name):
-    assert _fault(SETS[name], _from_folder(SETS[name], FOLDER)) is None
+    assert _from_folder(SETS[name], FOLDER).fault(SETS[name]) is None
 
 
 @needs_folder
@@ -141,7 +141,7 @@ def test_breast_cancer_needs_neither_folder_nor_network(no_folder):
     np.testing.assert_array_equal(data.y > 0, theirs.target == 1)
     assert "scikit-learn" in data.source
     classes = ["B" if label > 0 else "M" for label in data.y]
-    assert _content_sha256(data.X, classes) == SETS["bcw"].sha256
+    assert content_sha256(data.X, classes) == SETS["bcw"].sha256
 
 
 def test_an_unknown_name_is_answered_with_the_known_ones():

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from fdrsvm.datasets import PumpParameters, pump_features
-from fdrsvm.datasets._pump_model import _circuit, _mechanics, _motor
+from fdrsvm.datasets._pump_model import kernel_pump
 from fdrsvm.native import LEVEL, pump
 from fdrsvm.native._choice import runnable_levels
 
@@ -18,8 +18,7 @@ PROGRAM = "from tests.native.test_pump import digest; print(digest())"
 
 
 def make_pump(leak=1e-2):
-    parameters = PumpParameters()
-    return pump.Pump(_circuit(parameters, leak), _mechanics(parameters), _motor(parameters))
+    return kernel_pump(PumpParameters(), leak)
 
 
 def digest():

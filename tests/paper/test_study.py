@@ -52,7 +52,7 @@ def test_rows_that_belong_together_are_all_there_or_none(tmp_path, cut):
     assert [row["name"] for row in again.read()] == ["first", "second", "fifth"]
 
 
-def test_a_torn_header_starts_the_file_anew(tmp_path):
+def test_a_torn_header_starts_the_file_again(tmp_path):
     path = tmp_path / "rows.csv"
     path.write_bytes(b"name,val")
     RowFile(path, COLUMNS).append([{"name": "a", "value": 1}])

@@ -9,6 +9,7 @@ from fdrsvm_paper.paper_values import TABLE1, Printed
 from fdrsvm_paper.summary import (
     Gain,
     Score,
+    by_repetition,
     far_from_paper,
     in_order,
     joining,
@@ -17,7 +18,6 @@ from fdrsvm_paper.summary import (
     scaling,
     score,
     scores,
-    values_by_repetition,
 )
 
 
@@ -66,7 +66,7 @@ def test_the_later_of_two_rows_counts_and_cut_rows_do_not():
     rows = [row("SM", "bcw", 0, "0.1"), row("SM", "bcw", 0, "0.3")]
     rows += [{"method": "SM", "data": "bcw", "repetition": "1", "f1": None}, {"method": "SM"}]
     rows += [row("SM", "bcw", 2, "nan"), row("SM", "bcw", 3, "inf")]
-    assert values_by_repetition(rows, "data") == {("SM", "bcw"): {"0": 0.3}}
+    assert by_repetition(rows, "data").to_dict() == {("SM", "bcw", "0"): 0.3}
     assert scores([], "data") == {}
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TypeAlias
@@ -11,12 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fdrsvm.core.arrays import Array
-from fdrsvm.federated.methods.batches import (
-    Batches,
-    batch_size,
-    epoch_order,
-    step_batches,
-)
+from fdrsvm.federated.methods.batches import Batches, batch_size, epoch_order, step_batches
 from fdrsvm.native import steps
 
 Counts: TypeAlias = npt.NDArray[np.int64]
@@ -72,26 +67,22 @@ class Clients:
     @cached_property
     def epochs(self) -> Draws:
         """FedAvg's and FedProx's: every epoch passes over the client's rows in a new order."""
-        rngs, rows = self._generators(0), np.diff(self.first).tolist()
-        draws = [
-            epoch_order(rng, N_ROUNDS * N_LOCAL, n, BATCH_FRACTION)
-            for rng, n in zip(rngs, rows, strict=True)
-        ]
-        return self._joined(draws)
+        return self._draw(epoch_order, 0)
 
     @cached_property
     def steps(self) -> Draws:
         """FedDRO's: every step has a new batch."""
-        rngs, rows = self._generators(1), np.diff(self.first).tolist()
-        draws = [
-            step_batches(rng, N_ROUNDS * N_LOCAL, n, BATCH_FRACTION)
-            for rng, n in zip(rngs, rows, strict=True)
-        ]
-        return self._joined(draws)
+        return self._draw(step_batches, 1)
 
-    def _generators(self, purpose: int) -> list[np.random.Generator]:
+    def _draw(self, draw: Callable[..., Batches], purpose: int) -> Draws:
         sequence = np.random.SeedSequence((*self.seed, purpose))
-        return [np.random.default_rng(child) for child in sequence.spawn(self.n_clients)]
+        sizes = np.diff(self.first).tolist()
+        return self._joined(
+            [
+                draw(np.random.default_rng(child), N_ROUNDS * N_LOCAL, n, BATCH_FRACTION)
+                for child, n in zip(sequence.spawn(self.n_clients), sizes, strict=True)
+            ]
+        )
 
     def _joined(self, draws: Sequence[Batches]) -> Draws:
         sizes = [batch_size(int(n), BATCH_FRACTION) for n in np.diff(self.first)]

@@ -93,26 +93,21 @@ def studies_of(target: str, options: Options) -> Iterator[Study]:
         yield RoundsStudy(**options.settings(5, 1, **common))
         yield ConvergenceStudy(seed=options.seed, **common)
         return
+    few = {"settings": _QUICK_SETTINGS} if options.quick else {}
     for protocol in options.protocols:
-        yield from _studies_by_protocol(target, protocol, options)
-
-
-def _studies_by_protocol(target: str, protocol: str, options: Options) -> Iterator[Study]:
-    pump: dict[str, Any] = {"protocol": protocol}
-    if options.quick:
-        pump["settings"] = _QUICK_SETTINGS
-    if target in ("table1", "wilcoxon"):
-        names = {"names": _QUICK_SETS} if options.quick else {}
-        settings = options.settings(50, 2, data_home=options.data_home, **names)
-        yield UciStudy(protocol=protocol, **settings)
-    elif target == "table2":
-        yield IndustrialStudy(**options.settings(10, 1, **pump))
-        yield JoiningStudy(**options.settings(10, 2, **pump))
-    elif target == "sensitivity":
-        yield SensitivityStudy(**options.settings(50, 1, **pump))
-    else:
-        settings = options.settings(10, 1, quick=options.quick)
-        yield ScalabilityStudy(protocol=protocol, **settings)
+        pump: dict[str, Any] = {"protocol": protocol, **few}
+        if target in ("table1", "wilcoxon"):
+            names = {"names": _QUICK_SETS} if options.quick else {}
+            settings = options.settings(50, 2, data_home=options.data_home, **names)
+            yield UciStudy(protocol=protocol, **settings)
+        elif target == "table2":
+            yield IndustrialStudy(**options.settings(10, 1, **pump))
+            yield JoiningStudy(**options.settings(10, 2, **pump))
+        elif target == "sensitivity":
+            yield SensitivityStudy(**options.settings(50, 1, **pump))
+        else:
+            settings = options.settings(10, 1, quick=options.quick)
+            yield ScalabilityStudy(protocol=protocol, **settings)
 
 
 def reproduce(target: str, options: Options, folder: Path, command: str) -> Path:
@@ -121,21 +116,17 @@ def reproduce(target: str, options: Options, folder: Path, command: str) -> Path
     ``command`` is what the user typed, for the record.
     """
     check_choice(target, "target", (*TARGETS, "all"))
-    _check_same_seed(folder, options.seed)
-    for each in TARGETS if target == "all" else (target,):
-        for study in studies_of(each, options):
-            _run_and_record(study, options, folder, command)
-    return render(folder)
-
-
-def _check_same_seed(folder: Path, seed: int) -> None:
-    """Rows of two seeds in one file would not be repetitions of one experiment."""
+    # Rows of two seeds in one file would not be repetitions of one experiment.
     for path in sorted((folder / _ROWS).glob("*.csv")):
-        others = {row["seed"] for row in read_rows(path)} - {str(seed)}
+        others = {row["seed"] for row in read_rows(path)} - {str(options.seed)}
         if others:
             raise InvalidInputError(
                 "seed", "must be that of the rows already there", f"{path} has {min(others)}"
             )
+    for each in TARGETS if target == "all" else (target,):
+        for study in studies_of(each, options):
+            _run_and_record(study, options, folder, command)
+    return render(folder)
 
 
 def _run_and_record(study: Study, options: Options, folder: Path, command: str) -> None:
@@ -181,31 +172,25 @@ def render(folder: Path) -> Path:
 
 def make_tables(rows: Mapping[str, list[Row]]) -> dict[str, Table]:
     """Every table that the rows allow, by name."""
-    found: dict[str, Table] = {}
+    made: dict[str, Table] = {}
     for protocol in PROTOCOLS:
-        found |= _tables_by_protocol(rows, protocol)
-    if rows.get("rounds"):
-        found["rounds"] = tables.rounds(rows["rounds"])
-    return found
-
-
-def _tables_by_protocol(rows: Mapping[str, list[Row]], protocol: str) -> dict[str, Table]:
-    found: dict[str, Table] = {}
-    if part := rows.get(f"table1-{protocol}"):
-        found[f"table1-{protocol}"] = tables.table1(part, protocol)
-        found[f"wilcoxon-{protocol}"] = tables.wilcoxon_table(part, protocol)
-    if part := rows.get(f"table2-{protocol}"):
-        found[f"table2-{protocol}-side-by-side"] = tables.table2_side_by_side(part, protocol)
+        if part := rows.get(f"table1-{protocol}"):
+            made[f"table1-{protocol}"] = tables.table1(part, protocol)
+            made[f"wilcoxon-{protocol}"] = tables.wilcoxon_table(part, protocol)
+        if part := rows.get(f"table2-{protocol}"):
+            made[f"table2-{protocol}-side-by-side"] = tables.table2_side_by_side(part, protocol)
+            for severities, leaks in split(part, "severities", SEVERITIES).items():
+                made[f"table2-{protocol}-{severities}"] = tables.table2(leaks, protocol)[0]
+        part = rows.get(f"joining-{protocol}", [])
         for severities, leaks in split(part, "severities", SEVERITIES).items():
-            found[f"table2-{protocol}-{severities}"] = tables.table2(leaks, protocol)[0]
-    part = rows.get(f"joining-{protocol}", [])
-    for severities, leaks in split(part, "severities", SEVERITIES).items():
-        for by, table in zip(("plant", "leak"), tables.joining(leaks), strict=True):
-            found[f"joining-{protocol}-{severities}-{by}"] = table
-    if part := rows.get(f"scalability-{protocol}"):
-        found[f"scalability-{protocol}"] = tables.scalability(part)
-        found[f"scalability-{protocol}-growth"] = tables.growth(part)
-    return found
+            for by, table in zip(("plant", "leak"), tables.joining(leaks), strict=True):
+                made[f"joining-{protocol}-{severities}-{by}"] = table
+        if part := rows.get(f"scalability-{protocol}"):
+            made[f"scalability-{protocol}"] = tables.scalability(part)
+            made[f"scalability-{protocol}-growth"] = tables.growth(part)
+    if rows.get("rounds"):
+        made["rounds"] = tables.rounds(rows["rounds"])
+    return made
 
 
 def write_tables(made: Mapping[str, Table], folder: Path) -> None:

@@ -10,22 +10,23 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import groupby
 from statistics import fmean, median
+from typing import Any
 
 from fdrsvm_paper.drawing import short_name
 from fdrsvm_paper.paper_values import DATA_TITLES, TABLE1, TABLE2, PaperTable
 from fdrsvm_paper.summary import (
     SEVERITIES,
     SHORT_METHODS,
-    Gain,
     Joining,
-    RoundsNeeded,
     Rows,
     Scaling,
-    Score,
     Scores,
     far_from_paper,
+    frame,
+    grouped,
     in_order,
     joining,
+    leaks_name,
     number,
     rounds_needed,
     scaling,
@@ -34,30 +35,6 @@ from fdrsvm_paper.summary import (
 )
 from fdrsvm_paper.wilcoxon import compare_best
 
-__all__ = [
-    "best_histories",
-    "convergence_says",
-    "data_name",
-    "growth_says",
-    "joining_by_leak_says",
-    "joining_says",
-    "leaks_name",
-    "plural",
-    "rounds_compare",
-    "rounds_says",
-    "rows_of",
-    "scalability_says",
-    "sensitivity_says",
-    "setting_name",
-    "table1_agrees",
-    "table1_leads",
-    "table2_agrees",
-    "table2_leads",
-    "values",
-    "wilcoxon_says",
-]
-
-_LEAKS = {"paper": "leaks 1, 4, 7, 10e-3", "labelling": "leaks 1, 2, 3, 4e-3"}
 _SETTINGS = {
     "nominal": "nominal",
     "client-imbalance": "client imbalance",
@@ -82,11 +59,6 @@ def setting_name(setting: str) -> str:
     return _SETTINGS.get(setting, setting)
 
 
-def leaks_name(severities: str) -> str:
-    """A severity set by its leaks."""
-    return _LEAKS.get(severities, severities)
-
-
 def rows_of(rows: Mapping[str, Rows], name: str) -> Rows:
     """The rows of a file, by its name with or without ``.csv``; none if there is no such file."""
     return rows.get(name) or rows.get(f"{name}.csv") or ()
@@ -94,8 +66,8 @@ def rows_of(rows: Mapping[str, Rows], name: str) -> Rows:
 
 def values(rows: Rows, field: str) -> list[float]:
     """The finite numbers of a field; where a repetition is there twice the later one counts."""
-    found = {row.get("repetition", ""): number(row, field) for row in rows}
-    return [value for value in found.values() if value is not None]
+    by_repetition = {row.get("repetition", ""): number(row, field) for row in rows}
+    return [value for value in by_repetition.values() if value is not None]
 
 
 def best_histories(rows: Rows) -> dict[tuple[str, str], list[tuple[float, float]]]:
@@ -103,23 +75,17 @@ def best_histories(rows: Rows) -> dict[tuple[str, str], list[tuple[float, float]
 
     Furthest is the smallest last gap; of equal ones, the one that took fewer rounds.
     """
-    found = {}
-    for data, of_data in split(rows, "data", DATA_TITLES).items():
-        for method, of_method in split(of_data, "method", SHORT_METHODS).items():
-            parameters = {row.get("parameter", "") for row in of_method}
-            runs = [
-                _history([row for row in of_method if row.get("parameter", "") == parameter])
-                for parameter in sorted(parameters)
-            ]
-            runs = [run for run in runs if run]
-            if runs:
-                found[data, method] = min(runs, key=lambda run: (run[-1][1], len(run)))
-    return found
-
-
-def _history(rows: Rows) -> list[tuple[float, float]]:
-    pairs = ((number(row, "round"), number(row, "gap")) for row in rows)
-    return sorted((t, gap) for t, gap in pairs if t is not None and gap is not None)
+    names = {"data": DATA_TITLES, "method": SHORT_METHODS, "parameter": (), "round": ()}
+    table = frame(rows, names, ["gap"], may_lack=["parameter"]).dropna()
+    table["round"] = table["round"].astype(float)
+    best: dict[tuple[str, str], list[tuple[float, float]]] = {}
+    for (data, method), of_method in grouped(table, "data", "method"):
+        runs = [
+            sorted(zip(run["round"], run["gap"], strict=True))
+            for _, run in grouped(of_method, "parameter")
+        ]
+        best[data, method] = min(runs, key=lambda run: (run[-1][1], len(run)))
+    return best
 
 
 # Words
@@ -144,7 +110,8 @@ def _seconds(seconds: float) -> str:
 
 def _repetitions(counts: Iterable[int]) -> str:
     """How many repetitions stand behind numbers, which may differ while a run is under way."""
-    fewest, most = min(found := list(counts)), max(found)
+    known = list(counts)
+    fewest, most = min(known), max(known)
     if fewest == most:
         return plural(most, "repetition")
     return f"{fewest} to {plural(most, 'repetition')} (the run is not complete)"
@@ -155,11 +122,11 @@ def _repetitions(counts: Iterable[int]) -> str:
 
 def table1_leads(rows: Rows) -> str:
     """Who has the highest mean F-1, on how many data sets."""
-    found = scores(rows, "data")
-    if not found:
+    cells = scores(rows, "data")
+    if not cells:
         return ""
-    counts = _repetitions(cell.count for cell in found.values())
-    return f"{_who_leads(found, 'data set')} Each mean is over {counts}."
+    counts = _repetitions(cell.count for cell in cells.values())
+    return f"{_who_leads(cells, 'data set')} Each mean is over {counts}."
 
 
 def table1_agrees(rows: Rows) -> str:
@@ -171,10 +138,10 @@ def table2_leads(rows: Rows) -> str:
     """Who has the highest mean F-1 in how many settings, for each severity set."""
     said, counts = [], []
     for severities, part in split(rows, "severities", SEVERITIES).items():
-        found = scores(part, "setting")
-        if found:
-            said.append(_with_leaks(severities, _who_leads(found, "setting")))
-            counts += [cell.count for cell in found.values()]
+        cells = scores(part, "setting")
+        if cells:
+            said.append(_with_leaks(severities, _who_leads(cells, "setting")))
+            counts += [cell.count for cell in cells.values()]
     return " ".join([*said, f"Each mean is over {_repetitions(counts)}."]) if said else ""
 
 
@@ -182,11 +149,11 @@ def table2_agrees(rows: Rows) -> str:
     """How near the paper's table 2 ours is, and with which severity set it is nearer."""
     said, distances = [], {}
     for severities, part in split(rows, "severities", SEVERITIES).items():
-        found = scores(part, "setting")
-        agreement = _agreement(found, TABLE2, setting_name)
+        cells = scores(part, "setting")
+        agreement = _agreement(cells, TABLE2, setting_name)
         if agreement:
             said.append(_with_leaks(severities, agreement))
-            distances[severities] = _distance(found, TABLE2)
+            distances[severities] = fmean(_distances(cells, TABLE2))
     if len(distances) > 1:
         nearest = min(distances, key=distances.__getitem__)
         each = _listing([f"{_points(d)} with {leaks_name(s)}" for s, d in distances.items()])
@@ -215,57 +182,48 @@ def wilcoxon_says(rows: Rows) -> str:
     )
 
 
-def _who_leads(found: Scores, column: str) -> str:
+def _who_leads(cells: Scores, column: str) -> str:
     """How often each method has the highest mean; scores are by method and column."""
-    columns = {place for _, place in found}
+    columns = {place for _, place in cells}
     wins: Counter[str] = Counter()
     for place in columns:
-        means = {m: round(cell.mean, 3) for (m, where), cell in found.items() if where == place}
+        means = {m: round(cell.mean, 3) for (m, where), cell in cells.items() if where == place}
         highest = max(means.values())
         wins.update(short_name(method) for method, mean in means.items() if mean == highest)
-    parts = [f"{name} on {count}" for name, count in sorted(wins.items(), key=_most_first)]
+    most_first = sorted(wins.items(), key=lambda item: (-item[1], item[0]))
     return (
         f"Of {plural(len(columns), column)} the highest mean F-1 (to three decimals, ties shared) "
-        f"belongs to {_listing(parts)}."
+        f"belongs to {_listing([f'{name} on {count}' for name, count in most_first])}."
     )
 
 
-def _most_first(item: tuple[str, int]) -> tuple[int, str]:
-    return -item[1], item[0]
-
-
-def _agreement(found: Scores, paper: PaperTable, name: Callable[[str], str]) -> str:
+def _agreement(cells: Scores, paper: PaperTable, name: Callable[[str], str]) -> str:
     """How many cells lie within one of the paper's standard deviations, and which is farthest."""
-    shared = _shared(found, paper)
-    if not shared:
+    n_shared = len(_distances(cells, paper))
+    if not n_shared:
         return ""
-    far = far_from_paper(found, paper)
-    near = len(shared) - len(far)
+    far = far_from_paper(cells, paper)
     said = (
-        f"{near} of {plural(len(shared), 'cell')} lie within one of the paper's standard "
-        "deviations of its mean."
+        f"{n_shared - len(far)} of {plural(n_shared, 'cell')} lie within one of the paper's "
+        "standard deviations of its mean."
     )
     if far:
         (method, column), worst = max(far.items(), key=lambda item: abs(item[1]))
         said += (
             f" The farthest is {short_name(method)} on {name(column)}: "
-            f"{found[method, column].mean:.3f} here, {paper[method][column].mean:.3f} there, "
+            f"{cells[method, column].mean:.3f} here, {paper[method][column].mean:.3f} there, "
             f"{abs(worst):.1f} standard deviations {'above' if worst > 0.0 else 'below'}."
         )
     return said
 
 
-def _shared(found: Scores, paper: PaperTable) -> list[tuple[Score, float]]:
+def _distances(cells: Scores, paper: PaperTable) -> list[float]:
+    """From the paper's means, of the cells that it has too."""
     return [
-        (cell, paper[method][column].mean)
-        for (method, column), cell in found.items()
+        abs(cell.mean - paper[method][column].mean)
+        for (method, column), cell in cells.items()
         if column in paper.get(method, {})
     ]
-
-
-def _distance(found: Scores, paper: PaperTable) -> float:
-    distances = [abs(cell.mean - theirs) for cell, theirs in _shared(found, paper)]
-    return fmean(distances) if distances else math.nan
 
 
 # Does joining pay?
@@ -274,19 +232,19 @@ def _distance(found: Scores, paper: PaperTable) -> float:
 def joining_says(rows: Rows, on: str = "all") -> str:
     """For how many plants joining pays, on all leaks or their own, and what pooling adds."""
     said = []
-    for severities, found in groupby(joining(rows), key=lambda each: each.severities):
-        plants = [each for each in found if _gain(each, on).count]
-        if plants:
-            said.append(_with_leaks(severities, _joining_pays(plants, on)))
+    for severities, plants in groupby(joining(rows), key=lambda plant: plant.severities):
+        gaining = [plant for plant in plants if _on(plant, on)[1].count]
+        if gaining:
+            said.append(_with_leaks(severities, _joining_pays(gaining, on)))
     return " ".join(said)
 
 
 def joining_by_leak_says(rows: Rows) -> str:
     """Which leak's plant gains most and least from joining, on all leaks."""
     said = []
-    for severities, found in groupby(joining(rows, "leak"), key=lambda each: each.severities):
+    for severities, results in groupby(joining(rows, "leak"), key=lambda each: each.severities):
         gains: dict[str, list[float]] = {}
-        for each in found:
+        for each in results:
             if each.gain_all.count:
                 gains.setdefault(each.group, []).append(each.gain_all.mean)
         means = {leak: fmean(of_leak) for leak, of_leak in gains.items()}
@@ -294,56 +252,49 @@ def joining_by_leak_says(rows: Rows) -> str:
             most, least = max(means, key=means.__getitem__), min(means, key=means.__getitem__)
             said.append(
                 f"{leaks_name(severities).capitalize()}: the plant that has seen a leak of "
-                f"{float(most):g} gains most, {_signed(means[most])} on average over the settings; "
-                f"the one with {float(least):g} gains least, {_signed(means[least])}."
+                f"{float(most):g} gains most, {100.0 * means[most]:+.1f} points on average over "
+                f"the settings; the one with {float(least):g} gains least, "
+                f"{100.0 * means[least]:+.1f} points."
             )
     return " ".join(said)
 
 
-def _signed(difference: float) -> str:
-    return f"{100.0 * difference:+.1f} points"
-
-
-def _gain(each: Joining, on: str) -> Gain:
-    return each.gain_all if on == "all" else each.gain_own
+def _on(plant: Joining, on: str) -> tuple[Any, Any]:
+    """Scores by model, and the gain: on all leaks or on the plant's own."""
+    if on == "all":
+        return plant.on_all, plant.gain_all
+    return plant.on_own, plant.gain_own
 
 
 def _joining_pays(plants: Sequence[Joining], on: str) -> str:
-    verdicts = Counter(_gain(each, on).verdict for each in plants)
-    mean = fmean(_gain(each, on).mean for each in plants)
-    best = max(plants, key=lambda each: _gain(each, on).mean)
+    gains = [_on(plant, on)[1] for plant in plants]
+    verdicts = Counter(gain.verdict for gain in gains)
+    mean = fmean(gain.mean for gain in gains)
     said = (
         f"for {verdicts['pays']} of {plural(len(plants), 'plant')} (counted in every setting) "
         f"joining pays in these repetitions, for {verdicts['costs']} it costs, for "
         f"{verdicts['unclear']} they do not tell; on average the federated model is "
         f"{_points(mean)} {'ahead of' if mean >= 0.0 else 'behind'} the plant's own."
     )
-    if _gain(best, on).mean > 0.0:
+    best = max(range(len(plants)), key=lambda place: gains[place].mean)
+    if gains[best].mean > 0.0:
         said += (
-            f" Most is gained by plant {best.group} under {setting_name(best.setting)}: "
-            f"{_points(_gain(best, on).mean)}."
+            f" Most is gained by plant {plants[best].group} under "
+            f"{setting_name(plants[best].setting)}: {_points(gains[best].mean)}."
         )
-    return said + _pooling(plants, on)
-
-
-def _pooling(plants: Sequence[Joining], on: str) -> str:
-    tables = [each.on_all if on == "all" else each.on_own for each in plants]
-    more = [
-        models["central"].mean - models["federated"].mean
-        for models in tables
-        if {"central", "federated"} <= set(models)
+    models = [_on(plant, on)[0] for plant in plants]
+    pooled = [
+        each["central"].mean - each["federated"].mean
+        for each in models
+        if {"central", "federated"} <= set(each)
     ]
-    if not more:
-        return ""
-    mean = fmean(more)
-    if mean >= 0.0:
-        return f" A model of all rows pooled is {_points(mean)} ahead of it on average."
-    return f" A model of all rows pooled is {_points(mean)} behind it on average."
+    if pooled:
+        place = "ahead of" if fmean(pooled) >= 0.0 else "behind"
+        said += f" A model of all rows pooled is {_points(fmean(pooled))} {place} it on average."
+    return said
 
 
 # Sensitivity
-
-_Curves = Mapping[tuple[str, str], Mapping[str, float]]  # method, parameter -> value -> mean mCCR
 
 
 def sensitivity_says(rows: Rows, setting: str) -> str:
@@ -351,57 +302,44 @@ def sensitivity_says(rows: Rows, setting: str) -> str:
     said = []
     rows = [row for row in rows if row.get("setting") == setting]
     for severities, part in split(rows, "severities", SEVERITIES).items():
-        curves = _curves(part)
-        if not curves:
-            continue
-        central = best_central(part)
-        line = "" if central is None else f" The best central model has {central:.3f}."
-        said.append(f"{leaks_name(severities).capitalize()}: {_peaks(curves)}.{line}")
-        said.append(_slopes(curves))
+        curves = _curves([row for row in part if row.get("method") != "Central"])
+        if len(curves):
+            central = best_central(part)
+            line = "" if central is None else f" The best central model has {central:.3f}."
+            said.append(f"{leaks_name(severities).capitalize()}: {_peaks(curves)}.{line}")
+            said.append(_slopes(curves))
     return " ".join(said)
 
 
 def best_central(rows: Rows) -> float | None:
     """The largest mean mCCR in the central model's grid, if it has one."""
-    curves = _all_curves([row for row in rows if row.get("method") == "Central"])
-    return max((max(means.values()) for means in curves.values()), default=None)
+    curves = _curves([row for row in rows if row.get("method") == "Central"])
+    return float(curves.max()) if len(curves) else None
 
 
-def _curves(rows: Rows) -> _Curves:
-    return _all_curves([row for row in rows if row.get("method") != "Central"])
+def _curves(rows: Rows) -> Any:
+    """Mean mCCR, as a series by method, parameter and value."""
+    names = {"method": SHORT_METHODS, "parameter": (), "value": (), "repetition": ()}
+    table = frame(rows, names, ["mccr"], may_lack=["repetition"]).dropna()
+    return grouped(table, "method", "parameter", "value")["mccr"].mean()
 
 
-def _all_curves(rows: Rows) -> _Curves:
-    return {
-        (method, parameter): means
-        for method, of_method in split(rows, "method", SHORT_METHODS).items()
-        for parameter, part in split(of_method, "parameter").items()
-        if (
-            means := {
-                value: fmean(found)
-                for value, cell in split(part, "value").items()
-                if (found := values(cell, "mccr"))
-            }
-        )
-    }
-
-
-def _peaks(curves: _Curves) -> str:
-    peaks: dict[str, tuple[float, str, str]] = {}
-    for (method, parameter), means in curves.items():
-        value = max(means, key=means.__getitem__)
-        peaks[method] = max(peaks.get(method, (0.0, "", "")), (means[value], parameter, value))
-    parts = [
-        f"{method} peaks at {mean:.3f} (at {parameter} = {float(value):g})"
-        for method, (mean, parameter, value) in peaks.items()
-    ]
+def _peaks(curves: Any) -> str:
+    """The last of a method's equal peaks, by parameter and value, stands for all."""
+    parts = []
+    for method, means in curves.groupby(level="method", observed=True):
+        curve_peaks = means.groupby(level="parameter", observed=True).idxmax()
+        mean, parameter, value = max((means[key], *key[1:]) for key in curve_peaks)
+        parts.append(f"{method} peaks at {mean:.3f} (at {parameter} = {float(value):g})")
     return _listing(parts)
 
 
-def _slopes(curves: _Curves) -> str:
-    moves = {key: max(means.values()) - min(means.values()) for key, means in curves.items()}
-    (method, parameter), most = max(moves.items(), key=lambda item: item[1])
-    said = f"What matters most is {parameter} for {method}: its mean moves by {_points(most)}."
+def _slopes(curves: Any) -> str:
+    by_curve = curves.groupby(level=["method", "parameter"], observed=True)
+    moves = by_curve.max() - by_curve.min()
+    method, parameter = moves.idxmax()
+    said = f"What matters most is {parameter} for {method}: its mean moves by "
+    said += f"{_points(moves.max())}."
     flat = [f"{name} for {who}" for (who, name), move in moves.items() if move < _FLAT]
     if flat:
         said += f" Moving the mean by less than a point: {_listing(flat)}."
@@ -440,11 +378,11 @@ def growth_says(rows: Rows) -> str:
 
 def _timed(rows: Rows) -> dict[str, list[Scaling]]:
     """Curves with a time at their largest size, by panel."""
-    found: dict[str, list[Scaling]] = {}
+    by_panel: dict[str, list[Scaling]] = {}
     for each in scaling(rows):
         if each.seconds and math.isfinite(each.seconds[-1]):
-            found.setdefault(each.panel, []).append(each)
-    return found
+            by_panel.setdefault(each.panel, []).append(each)
+    return by_panel
 
 
 def convergence_says(rows: Rows, norm: str) -> str:
@@ -456,9 +394,9 @@ def convergence_says(rows: Rows, norm: str) -> str:
     if not ends:
         return ""
     parts = [
-        f"{method} ends at a gap of {median(gap for _, gap in found):.1e} after "
-        f"{median(t for t, _ in found):.0f} rounds"
-        for method, found in ends.items()
+        f"{method} ends at a gap of {median(gap for _, gap in last):.1e} after "
+        f"{median(t for t, _ in last):.0f} rounds"
+        for method, last in ends.items()
     ]
     return f"In the median over the data sets, {_listing(parts)}."
 
@@ -469,23 +407,21 @@ def rounds_says(rows: Rows, norm: str) -> str:
     if not needed:
         return ""
     smallest = min(each.target for each in needed)
-    at_smallest = [each for each in needed if each.target == smallest]
-    methods = in_order((each.method for each in at_smallest), SHORT_METHODS)
-    parts = [
-        _reach(method, [each for each in at_smallest if each.method == method])
-        for method in methods
-    ]
+    rounds: dict[str, list[float]] = {}
+    for each in needed:
+        if each.target == smallest:
+            rounds.setdefault(each.method, []).append(each.rounds)
+    parts = []
+    for method in in_order(rounds, SHORT_METHODS):
+        reached = [count for count in rounds[method] if math.isfinite(count)]
+        total = plural(len(rounds[method]), "data set")
+        if not reached:
+            parts.append(f"{method} does not get there on any of {total}")
+            continue
+        low, high = min(reached), max(reached)
+        span = f"{low:.0f}" if low == high else f"{low:.0f} to {high:.0f}"
+        parts.append(f"{method} gets there on {len(reached)} of {total}, in {span} rounds")
     return f"To a certified gap of {smallest:g}: {'; '.join(parts)}."
-
-
-def _reach(method: str, needed: Sequence[RoundsNeeded]) -> str:
-    reached = [each.rounds for each in needed if math.isfinite(each.rounds)]
-    total = plural(len(needed), "data set")
-    if not reached:
-        return f"{method} does not get there on any of {total}"
-    low, high = min(reached), max(reached)
-    span = f"{low:.0f}" if low == high else f"{low:.0f} to {high:.0f}"
-    return f"{method} gets there on {len(reached)} of {total}, in {span} rounds"
 
 
 def rounds_compare(rows: Rows) -> str:
@@ -494,7 +430,7 @@ def rounds_compare(rows: Rows) -> str:
     if not needed:
         return ""
     smallest = min(each.target for each in needed)
-    found = {
+    rounds_by_case = {
         (each.norm, each.data, each.method): each.rounds
         for each in needed
         if each.target == smallest and math.isfinite(each.rounds)
@@ -502,9 +438,9 @@ def rounds_compare(rows: Rows) -> str:
     parts = []
     for method in in_order((each.method for each in needed), SHORT_METHODS):
         ratios = [
-            rounds / found[norm, data, "Bundle"]
-            for (norm, data, name), rounds in found.items()
-            if name == method and found.get((norm, data, "Bundle"))
+            rounds / rounds_by_case[norm, data, "Bundle"]
+            for (norm, data, name), rounds in rounds_by_case.items()
+            if name == method and rounds_by_case.get((norm, data, "Bundle"))
         ]
         if ratios and method != "Bundle":
             parts.append(f"{method} {median(ratios):.1f} times ({plural(len(ratios), 'case')})")

@@ -12,14 +12,13 @@ from typing import ClassVar
 
 import numpy as np
 
-from fdrsvm.core.arrays import Array
 from fdrsvm.datasets import PumpData, PumpPool, make_pump_pool, split_pump_pool
 from fdrsvm.datasets.pump import SETTINGS, SEVERITIES
 from fdrsvm_paper import trajectories
-from fdrsvm_paper.clients import Clients, stack
+from fdrsvm_paper.clients import stack
 from fdrsvm_paper.methods import industrial_methods
 from fdrsvm_paper.protocols import Protocol, protocol
-from fdrsvm_paper.samples import Fold, sample_pump
+from fdrsvm_paper.samples import sample_pump
 from fdrsvm_paper.scores import score
 from fdrsvm_paper.study import Rows, Task
 from fdrsvm_paper.tuning import RESULT_COLUMNS, evaluate_methods
@@ -64,16 +63,14 @@ class IndustrialStudy:
     settings: tuple[str, ...] = tuple(SETTINGS)
     seed: int = 0
 
-    columns: ClassVar[tuple[str, ...]] = (
-        *("severities", "setting", "repetition", "method"),
-        *RESULT_COLUMNS,
-    )
-    key = ("severities", "setting", "repetition")
+    prefix: ClassVar[str] = "table2"
+    key: ClassVar[tuple[str, ...]] = ("severities", "setting", "repetition")
+    columns: ClassVar[tuple[str, ...]] = (*key, "method", *RESULT_COLUMNS)
 
     @property
     def file(self) -> str:
         """By protocol."""
-        return f"table2-{self.protocol}"
+        return f"{self.prefix}-{self.protocol}"
 
     def tasks(self) -> list[Task]:
         """Repetition by repetition: a run cut short is balanced."""
@@ -84,15 +81,19 @@ class IndustrialStudy:
             for setting in self.settings
         ]
 
-    def run(self, task: Task) -> Rows:
-        """One row a method."""
+    def draw(self, task: Task) -> PumpData:
+        """The task's rows."""
         severities, setting, repetition = task
         chosen = protocol(self.protocol)
-        data = draw_pump(chosen, self.seed, severities, setting, int(repetition))
-        sample = sample_pump(data, (self.seed, _STREAM, int(repetition), 2))
-        found = evaluate_methods(sample, industrial_methods(chosen), self.seed)
+        return draw_pump(chosen, self.seed, severities, setting, int(repetition))
+
+    def run(self, task: Task) -> Rows:
+        """One row per method."""
+        sample = sample_pump(self.draw(task), (self.seed, _STREAM, int(task[-1]), 2))
+        methods = industrial_methods(protocol(self.protocol))
+        rows = evaluate_methods(sample, methods, self.seed)
         names = dict(zip(self.key, task, strict=True))
-        return [{**names, **row} for row in found]
+        return [{**names, **row} for row in rows]
 
 
 @dataclass(frozen=True)
@@ -103,55 +104,37 @@ class JoiningStudy(IndustrialStudy):
     kappa = 0.5; nothing is tuned.
     """
 
+    prefix: ClassVar[str] = "joining"
     columns: ClassVar[tuple[str, ...]] = (
-        *("severities", "setting", "repetition", "plant", "leak"),
-        *("n_train", "model", "f1_all", "f1_own", "seed"),
+        *(*IndustrialStudy.key, "plant", "leak", "n_train", "model", "f1_all", "f1_own", "seed"),
     )
 
-    @property
-    def file(self) -> str:
-        """By protocol."""
-        return f"joining-{self.protocol}"
-
     def run(self, task: Task) -> Rows:
-        """Three rows a plant."""
-        severities, setting, repetition = task
-        chosen = protocol(self.protocol)
-        data = draw_pump(chosen, self.seed, severities, setting, int(repetition))
+        """Three rows per plant."""
+        data = self.draw(task)
         whole = sample_pump(data, (self.seed,)).whole()
-        names = dict(zip(self.key, task, strict=True))
-        rows = _joining_rows(data, whole)
-        return [{**names, **row, "seed": self.seed} for row in rows]
-
-
-def _joining_rows(data: PumpData, whole: Fold) -> Rows:
-    clients, X_test = whole.normalised, whole.X_out_normalised
-    everywhere = {
-        "federated": trajectories.bundle(clients, clients.radii(BETA), KAPPA).model,
-        "central": trajectories.central(clients, 1.0 / (BETA * clients.y.size), KAPPA),
-    }
-    rows: Rows = []
-    for g, (X, y) in enumerate(clients.parts()):
-        leak = data.client_severities[g]
-        own = (data.severity_test == 0.0) | (data.severity_test == leak)
-        models = {"local": _local(X, y), **everywhere}
-        for name, model in models.items():
-            on_all = score(model[None], X_test, whole.y_out).f1[0]
-            on_own = score(model[None], X_test[own], whole.y_out[own]).f1[0]
-            rows.append(
-                {
-                    "plant": g + 1,
-                    "leak": leak,
-                    "n_train": y.size,
-                    "model": name,
-                    "f1_all": float(on_all),
-                    "f1_own": float(on_own),
-                }
-            )
-    return rows
-
-
-def _local(X: Array, y: Array) -> Array:
-    """The plant's own rows alone."""
-    alone: Clients = stack([(X, y)], np.array([float(y.size)]), (0,))
-    return trajectories.central(alone, 1.0 / (BETA * y.size), KAPPA)
+        clients, X_test, y_test = whole.normalised, whole.X_out_normalised, whole.y_out
+        everywhere = {
+            "federated": trajectories.bundle(clients, clients.radii(BETA), KAPPA).model,
+            "central": trajectories.central(clients, 1.0 / (BETA * clients.y.size), KAPPA),
+        }
+        rows: Rows = []
+        for g, (X, y) in enumerate(clients.parts()):
+            leak = data.client_severities[g]
+            own = (data.severity_test == 0.0) | (data.severity_test == leak)
+            alone = stack([(X, y)], np.array([float(y.size)]), (0,))
+            local = trajectories.central(alone, 1.0 / (BETA * y.size), KAPPA)
+            for name, model in {"local": local, **everywhere}.items():
+                rows.append(
+                    {
+                        **dict(zip(self.key, task, strict=True)),
+                        "plant": g + 1,
+                        "leak": leak,
+                        "n_train": y.size,
+                        "model": name,
+                        "f1_all": float(score(model[None], X_test, y_test).f1[0]),
+                        "f1_own": float(score(model[None], X_test[own], y_test[own]).f1[0]),
+                        "seed": self.seed,
+                    }
+                )
+        return rows

@@ -32,7 +32,7 @@ _SM_MARKS = (100, 140, 180, 220)
 
 @dataclass(frozen=True)
 class Trained:
-    """Models, one a mark (or one), and what is certified of them."""
+    """Models, one per mark (or one), and what is certified of them."""
 
     models: Array
     rounds: tuple[int | None, ...]
@@ -67,70 +67,41 @@ def _grid(**values: Sequence[float]) -> tuple[Parameters, ...]:
     return tuple(dict(zip(values, chosen, strict=True)) for chosen in product(*values.values()))
 
 
-def _at(models: Array, marks: Sequence[int]) -> Trained:
-    return Trained(models[np.array(marks) - 1], tuple(marks))
-
-
-def _central(clients: Clients, p: Parameters) -> Trained:
-    return Trained(trajectories.central(clients, p["epsilon"], p["kappa"])[None], (None,))
-
-
-def _bundle(clients: Clients, p: Parameters) -> Trained:
-    found = trajectories.bundle(clients, clients.radii(p["beta"]), p["kappa"])
-    return Trained(found.model[None], (found.rounds,), found.gap)
-
-
-@dataclass(frozen=True)
-class _Admm:
-    marks: tuple[int, ...]
-
-    def __call__(self, clients: Clients, p: Parameters) -> Trained:
-        tau = p["tau_per_rho"] * p["rho"]
-        radii = clients.radii(p["beta"])
-        models = trajectories.admm(clients, radii, p["kappa"], p["rho"], tau, max(self.marks))
-        return _at(models, self.marks)
-
-
-@dataclass(frozen=True)
-class _Subgradient:
-    protocol: Protocol
-    marks: tuple[int, ...]
-
-    def __call__(self, clients: Clients, p: Parameters) -> Trained:
-        models = trajectories.subgradient(
-            clients,
-            clients.radii(p["beta"]),
-            p["kappa"],
-            p["gamma"],
-            self.protocol.step_decay,
-            self.protocol.worst_case,
-            max(self.marks),
+def _models(name: str, protocol: Protocol, clients: Clients, p: Parameters, n_rounds: int) -> Array:
+    """The model after each round of a method that has rounds."""
+    radii = clients.radii(p["beta"])
+    if name == SM:
+        decay, worst_case = protocol.step_decay, protocol.worst_case
+        return trajectories.subgradient(
+            clients, radii, p["kappa"], p["gamma"], decay, worst_case, n_rounds
         )
-        return _at(models, self.marks)
+    if name in (ADMM, ADMM_SC):
+        rho, tau = p["rho"], p["tau_per_rho"] * p["rho"]
+        return trajectories.admm(clients, radii, p["kappa"], rho, tau, n_rounds)
+    rate = p["learning_rate"]
+    if name == FEDSGD:
+        return trajectories.fedsgd(clients, radii, rate)
+    if name in (FEDAVG, FEDPROX):
+        return trajectories.fedprox(clients, radii, rate, p.get("prox_weight", 0.0))
+    momentum = p["momentum_per_rate"] * rate
+    if protocol.published_feddro:
+        return trajectories.feddro_published(clients, rate, p["temperature"], momentum)
+    return trajectories.feddro(clients, radii, rate, p["temperature"], momentum)
 
 
-@dataclass(frozen=True)
-class _Baseline:
-    """FedSGD, FedAvg and FedProx; FedDRO in either form."""
+def _training(
+    name: str, protocol: Protocol, marks: tuple[int, ...]
+) -> Callable[[Clients, Parameters], Trained]:
+    def train(clients: Clients, p: Parameters) -> Trained:
+        if name == CENTRAL:
+            return Trained(trajectories.central(clients, p["epsilon"], p["kappa"])[None], (None,))
+        if name == BUNDLE:
+            run = trajectories.bundle(clients, clients.radii(p["beta"]), p["kappa"])
+            return Trained(run.model[None], (run.rounds,), run.gap)
+        models = _models(name, protocol, clients, p, max(marks))
+        return Trained(models[np.array(marks) - 1], marks)
 
-    marks: tuple[int, ...]
-    name: str
-    published_feddro: bool = False
-
-    def __call__(self, clients: Clients, p: Parameters) -> Trained:
-        return _at(self._models(clients, p), self.marks)
-
-    def _models(self, clients: Clients, p: Parameters) -> Array:
-        rate = p["learning_rate"]
-        radii = clients.radii(p["beta"])
-        if self.name == FEDSGD:
-            return trajectories.fedsgd(clients, radii, rate)
-        if self.name != FEDDRO:
-            return trajectories.fedprox(clients, radii, rate, p.get("prox_weight", 0.0))
-        momentum = p["momentum_per_rate"] * rate
-        if self.published_feddro:
-            return trajectories.feddro_published(clients, rate, p["temperature"], momentum)
-        return trajectories.feddro(clients, radii, rate, p["temperature"], momentum)
+    return train
 
 
 def _assemble(
@@ -142,22 +113,18 @@ def _assemble(
     scaled: Sequence[str],
     safeguard_dropped: bool,
 ) -> tuple[Method, ...]:
-    baselines = {name: _Baseline(marks, name, protocol.published_feddro) for name in BASELINES}
-    train: dict[str, Callable[[Clients, Parameters], Trained]] = {
-        CENTRAL: _central,
-        **baselines,
-        SM: _Subgradient(protocol, sm_marks),
-        ADMM: _Admm(marks),
-        ADMM_SC: _Admm(marks),
-        BUNDLE: _bundle,
-    }
     normalised = METHODS if protocol.all_normalised else (SM, *scaled)
-    n_marks = {**dict.fromkeys(METHODS, len(marks)), SM: len(sm_marks), CENTRAL: 1, BUNDLE: 1}
+    own_marks = {SM: sm_marks, CENTRAL: (), BUNDLE: ()}
     refit = {ADMM_SC: {"tau_per_rho": 0.0}} if safeguard_dropped else {}
-    return tuple(
-        Method(name, grids[name], n_marks[name], name in normalised, train[name], refit.get(name))
-        for name in METHODS
-    )
+    methods = []
+    for name in METHODS:
+        read_at = own_marks.get(name, marks)
+        train = _training(name, protocol, read_at)
+        n_models = len(read_at) or 1
+        methods.append(
+            Method(name, grids[name], n_models, name in normalised, train, refit.get(name))
+        )
+    return tuple(methods)
 
 
 # FedDRO's temperature in the authors' runs, and beta over the learning rate.

@@ -14,34 +14,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final, NamedTuple
 
-__all__ = [
-    "BASELINES",
-    "CENTRAL",
-    "DATA_TITLES",
-    "OURS",
-    "PAPER_METHODS",
-    "REPETITIONS_TABLE1",
-    "REPETITIONS_TABLE2",
-    "SETTING_TITLES",
-    "TABLE1",
-    "TABLE2",
-    "WILCOXON",
-    "WILCOXON_ALPHA",
-    "PaperTable",
-    "Printed",
-]
-
 
 class Printed(NamedTuple):
-    """A score as printed.
-
-    Attributes
-    ----------
-    mean : float
-        Mean over the paper's repetitions.
-    sd : float
-        Standard deviation over them.
-    """
+    """Mean and standard deviation over the paper's repetitions, as printed."""
 
     mean: float
     sd: float
@@ -110,14 +85,9 @@ def _lines(text: str, columns: Mapping[str, str]) -> dict[str, dict[str, str]]:
     return {name: dict(zip(columns, cells, strict=True)) for name, *cells in split}
 
 
-def _printed(text: str) -> Printed:
-    mean, sd = text.split("±")
-    return Printed(float(mean), float(sd))
-
-
 def _scores(text: str, columns: Mapping[str, str]) -> PaperTable:
     return {
-        method: {column: _printed(cell) for column, cell in cells.items()}
+        method: {column: Printed(*map(float, cell.split("±"))) for column, cell in cells.items()}
         for method, cells in _lines(text, columns).items()
     }
 

@@ -14,32 +14,17 @@ from fdrsvm.risk.ball import WorstCase
 
 @dataclass(frozen=True)
 class Protocol:
-    """What differs between text and code.
-
-    Attributes
-    ----------
-    step_decay : {"1/t", "1/sqrt(t)"}
-        Of SM's step.
-    worst_case : {"exact", "paper"}
-        SM's: of the hinge, or of 1 - y w.x, as the paper's linear program has it.
-    all_normalised : bool
-        Whether every method sees features scaled to [0, 1], or central DR-SVM, ADMM and ADMM-SC
-        (and, on the UCI sets, the baselines) raw ones.
-    safeguard_dropped : bool
-        Whether ADMM-SC is tuned with tau = 18 rho but fitted with tau = 0 on the UCI sets.
-    published_feddro : bool
-        FedDRO as the authors' code has it, or as [feddro].
-    one_pool : bool
-        Whether one set of pump records is split again for each repetition, or each has its own.
-    """
+    """What differs between text and code."""
 
     name: str
-    step_decay: StepDecay
-    worst_case: WorstCase
+    step_decay: StepDecay  # of SM's step
+    worst_case: WorstCase  # SM's: of the hinge, or of 1 - y w.x, as the paper's linear program has
+    # Whether every method sees features scaled to [0, 1], or central DR-SVM, ADMM and ADMM-SC (and,
+    # on the UCI sets, the baselines) raw ones.
     all_normalised: bool
-    safeguard_dropped: bool
-    published_feddro: bool
-    one_pool: bool
+    safeguard_dropped: bool  # ADMM-SC tuned with tau = 18 rho, but fitted with 0 on the UCI sets
+    published_feddro: bool  # FedDRO as the authors' code has it, or as [feddro]
+    one_pool: bool  # one set of pump records split again for each repetition, or one for each
 
 
 PROTOCOLS = {

@@ -14,31 +14,26 @@ _LIBRARIES = ("numpy", "scipy", "scikit-learn", "clarabel", "matplotlib")
 
 
 def machine() -> dict[str, Any]:
-    """System, processor, cores and Python."""
+    """System, processor (its name where Linux tells it), cores and Python."""
+    processor = platform.processor() or platform.machine()
+    if Path("/proc/cpuinfo").is_file():
+        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
+        names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
+        processor = names[0] if names else platform.machine()
     return {
         "system": platform.system(),
-        "processor": _processor(),
+        "processor": processor,
         "cores": os.cpu_count(),
         "python": platform.python_version(),
     }
 
 
-def _processor() -> str:
-    """Its name where Linux tells it, else what Python knows."""
-    try:
-        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
-    except OSError:
-        return platform.processor() or platform.machine()
-    names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
-    return names[0] if names else platform.machine()
-
-
 def versions() -> dict[str, str]:
     """Of this package and of the libraries that results depend on."""
-    found = {"fdrsvm": __version__}
+    releases = {"fdrsvm": __version__}
     for library in _LIBRARIES:
         try:
-            found[library] = version(library)
+            releases[library] = version(library)
         except PackageNotFoundError:
-            found[library] = "absent"
-    return found
+            releases[library] = "absent"
+    return releases

@@ -57,7 +57,7 @@ def reproduce(
     quick: bool,
     output: Path,
     seed: int,
-) -> int:
+) -> None:
     """Repeat the paper's experiments: tables, figures and a report.
 
     Rows are stored as they come: run the same command again after an interruption, and what is
@@ -66,15 +66,7 @@ def reproduce(
     from fdrsvm_paper.command import Options
     from fdrsvm_paper.command import reproduce as repeat
 
-    options = Options(
-        protocol=protocol,
-        repetitions=repetitions,
-        jobs=jobs,
-        data_home=data,
-        quick=quick,
-        seed=seed,
-    )
+    options = Options(protocol, repetitions, jobs, data, quick, seed)
     command = printable(shlex.join(["fdrsvm", *context.obj["typed"]]))  # for the report
     path = repeat(target, options, output, command)
     say(f"Report: {path}")
-    return 0

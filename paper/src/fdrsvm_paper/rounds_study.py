@@ -30,7 +30,7 @@ import numpy as np
 from fdrsvm.core.arrays import Array, check_choice, check_count
 from fdrsvm.core.vectors import Norm
 from fdrsvm.datasets import UCI_NAMES, load_uci
-from fdrsvm.errors import ConvergenceWarning, InvalidInputError
+from fdrsvm.errors import ConvergenceWarning
 from fdrsvm.federated import (
     ADMM,
     ADMMSC,
@@ -46,9 +46,7 @@ from fdrsvm.federated import (
 from fdrsvm.federated.methods import Algorithm
 from fdrsvm_paper.clients import N_ROUNDS
 from fdrsvm_paper.samples import split_uci
-from fdrsvm_paper.study import Rows, Task
-
-__all__ = ["TARGETS", "ConvergenceStudy", "RoundsStudy", "TimedRun", "rounds_to", "timed_run"]
+from fdrsvm_paper.study import Rows, Task, check_task
 
 TARGETS = (1e-2, 1e-3, 1e-4)
 NORMS: tuple[Norm, ...] = ("linf", "l2", "l1")
@@ -69,21 +67,11 @@ Part: TypeAlias = tuple[Array, Array]
 
 
 class TimedRun(NamedTuple):
-    """A run with the clock beside it.
-
-    Attributes
-    ----------
-    result : Result
-        What :func:`fdrsvm.federated.run_rounds` gave.
-    seconds : ndarray of shape (n_rounds,)
-        CPU seconds from the start to the end of each round.
-    models : ndarray of shape (n_rounds, width)
-        The newest model after each round.
-    """
+    """A run with the clock beside it."""
 
     result: Result
-    seconds: Array
-    models: Array
+    seconds: Array  # of CPU time from the start to the end of each round
+    models: Array  # the newest one after each round, one per row
 
 
 def timed_run(
@@ -144,19 +132,10 @@ class RoundsStudy:
     """
 
     file: ClassVar[str] = "rounds"
-    columns: ClassVar[tuple[str, ...]] = (
-        "data",
-        "norm",
-        "repetition",
-        "method",
-        "parameter",
-        "target",
-        "rounds",
-        "gap",
-        "seconds",
-        "seed",
-    )
     key: ClassVar[tuple[str, ...]] = ("data", "norm", "repetition", "method")
+    columns: ClassVar[tuple[str, ...]] = (
+        *(*key, "parameter", "target", "rounds", "gap", "seconds", "seed"),
+    )
     repetitions: int = 5
     seed: int = 0
     quick: bool = False
@@ -166,7 +145,15 @@ class RoundsStudy:
 
     def __post_init__(self) -> None:
         check_count(self.repetitions, "repetitions")
-        _check_settings(self.seed, self.names, self.max_rounds)
+        check_count(self.seed, "seed", least=0)
+        check_count(self.max_rounds, "max_rounds")
+        for name in self.names:
+            check_choice(name, "names", UCI_NAMES)
+
+    @property
+    def chosen(self) -> tuple[str, ...]:
+        """The sets to run; a quick study has three of them unless others were asked for."""
+        return QUICK_NAMES if self.quick and self.names == UCI_NAMES else self.names
 
     def tasks(self) -> list[Task]:
         """Data set, norm, repetition and method."""
@@ -174,74 +161,80 @@ class RoundsStudy:
             (data, norm, str(repetition), method)
             for repetition in range(1, self.repetitions + 1)
             for norm in (NORMS[:1] if self.quick else NORMS)
-            for data in _chosen(self.names, self.quick)
+            for data in self.chosen
             for method in METHODS
         ]
 
     def run(self, task: Task) -> Rows:
         """Rounds, last gap and CPU seconds for each parameter and target."""
-        data, norm, repetition, method = _known(task, self.tasks())
-        parts = deal(data, self.seed, int(repetition), self.data_home)
-        return [
-            {
-                "data": data,
-                "norm": norm,
-                "repetition": int(repetition),
-                "method": method,
-                "parameter": parameter,
-                "target": target,
-                **_reached(run, target),
-                "gap": run.result.gap,
-                "seed": self.seed,
-            }
-            for parameter, run in _run_all(parts, norm, method, self.max_rounds).items()
-            for target in TARGETS
-        ]
+        data, norm, repetition, method = check_task(self, task)
+        rows: Rows = []
+        for parameter, run in self._runs(data, norm, int(repetition), method).items():
+            for target in TARGETS:
+                rounds = rounds_to(run.result, target)
+                last = run.result.n_rounds if rounds is None else rounds
+                rows.append(
+                    {
+                        "data": data,
+                        "norm": norm,
+                        "repetition": int(repetition),
+                        "method": method,
+                        "parameter": parameter,
+                        "target": target,
+                        "rounds": "" if rounds is None else rounds,
+                        "gap": run.result.gap,
+                        "seconds": float(run.seconds[last - 1]),
+                        "seed": self.seed,
+                    }
+                )
+        return rows
+
+    def _runs(
+        self, data: str, norm: str, repetition: int, method: str
+    ) -> dict[float | str, TimedRun]:
+        """A run for each of the method's parameters, each with clients of its own."""
+        _warm_up(norm)
+        parts = deal(data, self.seed, repetition, self.data_home)
+        # With a tolerance the bound is settled on the way too, as users would see it.
+        return {
+            parameter: timed_run(
+                _make_clients(parts, norm), algorithm, max_rounds=self.max_rounds, tol=min(TARGETS)
+            )
+            for parameter, algorithm in METHODS[method].items()
+        }
 
 
 @dataclass(frozen=True)
-class ConvergenceStudy:
+class ConvergenceStudy(RoundsStudy):
     """Rows of ``convergence.csv``: gap and bounds after each round, linf, the first repetition.
 
     Of a method's parameters the one that reaches the smallest target first, or else ends with the
     smallest gap. Cells are empty as long as no model has been evaluated. The last round's row
     holds what is certified at the end, with the newest model evaluated and the bound settled.
-    Parameters are those of :class:`RoundsStudy`.
     """
 
     file: ClassVar[str] = "convergence"
-    columns: ClassVar[tuple[str, ...]] = (
-        "data",
-        "norm",
-        "method",
-        "parameter",
-        "round",
-        "gap",
-        "objective",
-        "lower_bound",
-        "seed",
-    )
     key: ClassVar[tuple[str, ...]] = ("data", "norm", "method")
-    seed: int = 0
-    quick: bool = False
-    data_home: str | None = None
-    names: tuple[str, ...] = UCI_NAMES
-    max_rounds: int = N_ROUNDS
-
-    def __post_init__(self) -> None:
-        _check_settings(self.seed, self.names, self.max_rounds)
+    columns: ClassVar[tuple[str, ...]] = (
+        *(*key, "parameter", "round", "gap", "objective", "lower_bound", "seed"),
+    )
+    repetitions: int = 1
 
     def tasks(self) -> list[Task]:
         """Data set, norm and method."""
-        chosen = _chosen(self.names, self.quick)
-        return [(data, NORMS[0], method) for data in chosen for method in METHODS]
+        return [(data, NORMS[0], method) for data in self.chosen for method in METHODS]
 
     def run(self, task: Task) -> Rows:
-        """One row a round."""
-        data, norm, method = _known(task, self.tasks())
-        parts = deal(data, self.seed, 1, self.data_home)
-        runs = _run_all(parts, norm, method, self.max_rounds)
-        parameter, best = min(runs.items(), key=lambda item: _rank(item[1].result))
+        """One row per round."""
+
+        def rank(run: TimedRun) -> tuple[float, float]:
+            """Less is better."""
+            rounds = rounds_to(run.result, min(TARGETS))
+            return (np.inf if rounds is None else rounds, run.result.gap)
+
+        data, norm, method = check_task(self, task)
+        runs = self._runs(data, norm, 1, method)
+        parameter, best = min(runs.items(), key=lambda item: rank(item[1]))
         states: list[RoundRecord | Result] = [*best.result.history[:-1], best.result]
         return [
             {
@@ -267,38 +260,6 @@ def deal(name: str, seed: int, repetition: int, data_home: str | None = None) ->
     return [(sample.X_normalised[own], sample.y[own]) for own in members]
 
 
-def _check_settings(seed: int, names: tuple[str, ...], max_rounds: int) -> None:
-    check_count(seed, "seed", least=0)
-    check_count(max_rounds, "max_rounds")
-    for name in names:
-        check_choice(name, "names", UCI_NAMES)
-
-
-def _chosen(names: tuple[str, ...], quick: bool) -> tuple[str, ...]:
-    """The sets to run; a quick study has three of them unless others were asked for."""
-    return QUICK_NAMES if quick and names == UCI_NAMES else names
-
-
-def _known(task: Task, tasks: list[Task]) -> Task:
-    if tuple(task) not in tasks:
-        raise InvalidInputError("task", "must be one of the study's", f"it is {task!r}")
-    return tuple(task)
-
-
-def _run_all(
-    parts: Sequence[Part], norm: str, method: str, max_rounds: int
-) -> dict[float | str, TimedRun]:
-    """A run for each of the method's parameters, each with clients of its own."""
-    _warm_up(norm)
-    # With a tolerance the bound is settled on the way too, as users would see it.
-    return {
-        parameter: timed_run(
-            _make_clients(parts, norm), algorithm, max_rounds=max_rounds, tol=min(TARGETS)
-        )
-        for parameter, algorithm in METHODS[method].items()
-    }
-
-
 def _make_clients(parts: Sequence[Part], norm: str) -> list[ClientProblem]:
     settings: dict[str, Any] = {"norm": norm}
     return [make_client(f"client {g}", X, y, **settings) for g, (X, y) in enumerate(parts)]
@@ -312,19 +273,6 @@ def _warm_up(norm: str) -> None:
     for candidates in METHODS.values():
         algorithm = next(iter(candidates.values()))
         timed_run(_make_clients(parts, norm), algorithm, max_rounds=12, tol=1e-12)
-
-
-def _reached(run: TimedRun, target: float) -> dict[str, Any]:
-    """Rounds to the target and their seconds; all seconds if it was not reached."""
-    rounds = rounds_to(run.result, target)
-    last = run.result.n_rounds if rounds is None else rounds
-    return {"rounds": "" if rounds is None else rounds, "seconds": float(run.seconds[last - 1])}
-
-
-def _rank(result: Result) -> tuple[float, float]:
-    """Less is better."""
-    rounds = rounds_to(result, min(TARGETS))
-    return (np.inf if rounds is None else rounds, result.gap)
 
 
 def _finite(value: float) -> float | str:

@@ -29,10 +29,6 @@ def read_rows(path: Path) -> list[Row]:
     content = path.read_bytes()
     if path.suffix == ".gz":
         content = gzip.decompress(content)
-    return _parse(content)
-
-
-def _parse(content: bytes) -> list[Row]:
     whole = content[: _whole_size(content)].decode("utf-8")
     return list(csv.DictReader(io.StringIO(whole, newline="")))
 

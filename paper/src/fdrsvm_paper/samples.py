@@ -71,10 +71,10 @@ class Sample:
             fold_of[members] = partition.stratified(
                 self.y[members], min(N_FOLDS, members.size), random_state=child
             )
-        return [self._held_out(fold_of == k, k + 1) for k in range(N_FOLDS)]
-
-    def _held_out(self, out: npt.NDArray[np.bool_], number: int) -> Fold:
-        return self._fold(~out, self.X[out], self.X_normalised[out], self.y[out], number)
+        return [
+            self._fold(~out, self.X[out], self.X_normalised[out], self.y[out], number)
+            for number, out in enumerate((fold_of == k for k in range(N_FOLDS)), start=1)
+        ]
 
     def _fold(
         self,
@@ -84,15 +84,9 @@ class Sample:
         y_out: Array,
         number: int,
     ) -> Fold:
+        members = [training & (self.clients == g) for g in range(int(self.clients.max()) + 1)]
         raw, normalised = (
-            stack(
-                [
-                    (X[training & (self.clients == g)], self.y[training & (self.clients == g)])
-                    for g in range(int(self.clients.max()) + 1)
-                ],
-                self.counts,
-                (*self.seed, number),
-            )
+            stack([(X[own], self.y[own]) for own in members], self.counts, (*self.seed, number))
             for X in (self.X, self.X_normalised)
         )
         return Fold(raw, normalised, X_out, X_out_normalised, y_out)
@@ -105,14 +99,13 @@ def split_uci(data: Any, seed: tuple[int, ...]) -> Sample:
     rng = np.random.default_rng(draw)
     train, test = [], []
     n_train, n_test = 7 * y.size // 10 - _SPARED, 3 * y.size // 10 - _SPARED
-    positives = _in_proportion(y, n_train), _in_proportion(y, n_test)
-    for label, counts in (
-        (1.0, positives),
-        (-1.0, (n_train - positives[0], n_test - positives[1])),
-    ):
+    share = float(np.mean(y > 0.0))
+    positive = round(n_train * share), round(n_test * share)
+    negative = n_train - positive[0], n_test - positive[1]
+    for label, (n_first, n_second) in ((1.0, positive), (-1.0, negative)):
         members = rng.permutation(np.flatnonzero(y == label))
-        train.append(members[: counts[0]])
-        test.append(members[counts[0] : counts[0] + counts[1]])
+        train.append(members[:n_first])
+        test.append(members[n_first : n_first + n_second])
     rows, rows_out = np.concatenate(train), np.concatenate(test)
     low = X[rows].min(axis=0)
     span = X[rows].max(axis=0) - low
@@ -129,20 +122,7 @@ def split_uci(data: Any, seed: tuple[int, ...]) -> Sample:
     )
 
 
-def _in_proportion(y: Array, size: int) -> int:
-    """How many of ``size`` rows should be positive."""
-    return round(size * float(np.mean(y > 0.0)))
-
-
 def sample_pump(data: PumpData, seed: tuple[int, ...]) -> Sample:
     """The pump's rows in the same form."""
-    return Sample(
-        data.X,
-        data.X_normalised,
-        data.y,
-        data.clients,
-        data.X_test,
-        data.X_test_normalised,
-        data.y_test,
-        seed,
-    )
+    train = data.X, data.X_normalised, data.y, data.clients
+    return Sample(*train, data.X_test, data.X_test_normalised, data.y_test, seed)

@@ -24,25 +24,24 @@ So the cost of a round is the steadier measure, and :func:`growth_exponents` giv
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from fdrsvm.core.arrays import Array, check_count
+from fdrsvm.core.arrays import check_count
 from fdrsvm.datasets import ScalabilityData, make_scalability
-from fdrsvm.errors import InvalidInputError
 from fdrsvm.federated import ADMM, ADMMSC, Bundle, ClientProblem, Subgradient, make_client
 from fdrsvm.federated.methods import Algorithm
 from fdrsvm_paper.clients import N_ROUNDS
 from fdrsvm_paper.protocols import Protocol, protocol
 from fdrsvm_paper.rounds_study import TimedRun, timed_run
 from fdrsvm_paper.scores import score
-from fdrsvm_paper.study import Rows, Task
-
-__all__ = ["Growth", "ScalabilityStudy", "growth_exponents", "stated_work"]
+from fdrsvm_paper.study import Rows, Task, check_task
+from fdrsvm_paper.summary import SHORT_METHODS, frame, grouped, number, power_law
+from fdrsvm_paper.summary import Rows as StoredRows
 
 PANELS: Mapping[str, tuple[int, ...]] = {
     "a": (10, 20, 30, 40, 50),
@@ -51,7 +50,7 @@ PANELS: Mapping[str, tuple[int, ...]] = {
     "d": (4, 6, 8, 10, 12),
 }
 VARIABLES: Mapping[str, str] = {"a": "G", "b": "G", "c": "N", "d": "P"}
-METHODS = ("SM", "ADMM", "ADMM-SC", "Bundle")
+METHODS = SHORT_METHODS
 
 KAPPA = 0.25
 GAMMA, RHO = 100.0, 1e-3
@@ -79,33 +78,21 @@ class Contestant(NamedTuple):
 
 
 class Growth(NamedTuple):
-    """Exponents p of the laws c x^p that fit best, on one panel for one method.
-
-    Attributes
-    ----------
-    panel, variable, method : str
-        The variable is what x stands for: G, N or P.
-    seconds : float
-        Of the seconds to the peak.
-    seconds_per_round : float
-        Of the seconds of a round.
-    stated : float or None
-        Of the work that the paper states, :func:`stated_work`; None where it states none.
-    """
+    """Exponents p of the laws c x^p that fit best, on one panel for one method."""
 
     panel: str
-    variable: str
+    variable: str  # what x stands for: G, N or P
     method: str
-    seconds: float
+    seconds: float  # to the peak
     seconds_per_round: float
-    stated: float | None
+    stated: float | None  # of the work that the paper states; None where it states none
 
 
 @dataclass(frozen=True)
 class ScalabilityStudy:
     """Rows of ``scalability-<protocol>.csv``; a task is a panel, a point of it and a repetition.
 
-    One row a method. Repetitions differ in their data; points of the same size have the same.
+    One row per method. Repetitions differ in their data; points of the same size have the same.
 
     Parameters
     ----------
@@ -121,17 +108,8 @@ class ScalabilityStudy:
         Rounds a run may take.
     """
 
-    columns: ClassVar[tuple[str, ...]] = (
-        "panel",
-        "x",
-        "repetition",
-        "method",
-        "seconds",
-        "rounds",
-        "mccr",
-        "seed",
-    )
     key: ClassVar[tuple[str, ...]] = ("panel", "x", "repetition")
+    columns: ClassVar[tuple[str, ...]] = (*key, "method", "seconds", "rounds", "mccr", "seed")
     protocol: str = "text"
     repetitions: int = 10
     seed: int = 0
@@ -160,23 +138,29 @@ class ScalabilityStudy:
 
     def run(self, task: Task) -> Rows:
         """Each method's peak, with the rounds and the seconds to it."""
-        if tuple(task) not in self.tasks():
-            raise InvalidInputError("task", "must be one of the study's", f"it is {task!r}")
-        panel, x, repetition = task
+        panel, x, repetition = check_task(self, task)
         _warm_up(self.protocol)
         sequence = np.random.SeedSequence((self.seed, _STREAM, int(repetition)))
         data = make_scalability(*size_at(panel, int(x)), random_state=sequence)
-        return [
-            {
-                "panel": panel,
-                "x": int(x),
-                "repetition": int(repetition),
-                "method": method,
-                **_peak(train(data, contestant, self.max_rounds), data, contestant.normalised),
-                "seed": self.seed,
-            }
-            for method, contestant in contestants(protocol(self.protocol)).items()
-        ]
+        rows: Rows = []
+        for method, contestant in contestants(protocol(self.protocol)).items():
+            run = train(data, contestant, self.max_rounds)
+            X = data.X_test_normalised if contestant.normalised else data.X_test
+            accuracy = score(run.models, X, data.y_test).accuracy
+            first = int(np.argmax(accuracy))
+            rows.append(
+                {
+                    "panel": panel,
+                    "x": int(x),
+                    "repetition": int(repetition),
+                    "method": method,
+                    "seconds": float(run.seconds[first]),
+                    "rounds": first + 1,
+                    "mccr": float(accuracy[first]),
+                    "seed": self.seed,
+                }
+            )
+        return rows
 
 
 def size_at(panel: str, x: int) -> Size:
@@ -213,17 +197,6 @@ def train(data: ScalabilityData, contestant: Contestant, max_rounds: int = N_ROU
     return timed_run(problems, contestant.algorithm, max_rounds=max_rounds, tol=contestant.tol)
 
 
-def _peak(run: TimedRun, data: ScalabilityData, normalised: bool) -> dict[str, Any]:
-    X = data.X_test_normalised if normalised else data.X_test
-    accuracy = score(run.models, X, data.y_test).accuracy
-    first = int(np.argmax(accuracy))
-    return {
-        "seconds": float(run.seconds[first]),
-        "rounds": first + 1,
-        "mccr": float(accuracy[first]),
-    }
-
-
 @cache
 def _warm_up(name: str) -> None:
     """Imports what is imported late, off the clock: once per process."""
@@ -244,12 +217,12 @@ def stated_work(method: str, size: Size) -> float | None:
     return float((N + P) ** 3.5 + G * P) if method == "ADMM-SC" else None
 
 
-def growth_exponents(rows: Iterable[Mapping[str, str]]) -> list[Growth]:
+def growth_exponents(rows: StoredRows) -> list[Growth]:
     """Least squares on logarithms, over all points and repetitions of a panel.
 
     Parameters
     ----------
-    rows : iterable of mappings
+    rows : sequence of mappings
         Rows of ``scalability-<protocol>.csv`` as text. Those without seconds above 0 are left out.
 
     Returns
@@ -266,34 +239,15 @@ def growth_exponents(rows: Iterable[Mapping[str, str]]) -> list[Growth]:
     >>> round(found.seconds, 6), round(found.stated, 6)
     (2.0, 3.5)
     """
-    timed = [row for row in rows if float(row["seconds"] or 0.0) > 0.0]
-    found = []
-    for panel in PANELS:
-        for method in METHODS:
-            own = [row for row in timed if (row["panel"], row["method"]) == (panel, method)]
-            if len({row["x"] for row in own}) > 1:
-                found.append(_growth(panel, method, own))
-    return found
-
-
-def _growth(panel: str, method: str, rows: Sequence[Mapping[str, str]]) -> Growth:
-    x, seconds, rounds = (
-        np.array([float(row[name]) for row in rows]) for name in ("x", "seconds", "rounds")
-    )
-    work = [stated_work(method, size_at(panel, int(value))) for value in x]
-    stated = [value for value in work if value is not None]
-    return Growth(
-        panel=panel,
-        variable=VARIABLES[panel],
-        method=method,
-        seconds=_exponent(x, seconds),
-        seconds_per_round=_exponent(x, seconds / rounds),
-        stated=_exponent(x, np.array(stated)) if stated else None,
-    )
-
-
-def _exponent(x: Array, y: Array) -> float:
-    """Slope of the line through (log x, log y) with the least squares."""
-    log_x, log_y = np.log(x), np.log(y)
-    centred = log_x - log_x.mean()
-    return float(centred @ (log_y - log_y.mean()) / (centred @ centred))
+    names = {"panel": PANELS, "method": METHODS, "x": (), "repetition": ()}
+    timed = [row for row in rows if (number(row, "seconds") or 0.0) > 0.0]
+    table = frame(timed, names, ["seconds", "rounds"], may_lack=["repetition"])
+    laws = []
+    for (panel, method), part in grouped(table, "panel", "method"):
+        x, seconds = part["x"].astype(float), part["seconds"]
+        if x.nunique() > 1:
+            work = [stated_work(method, size_at(panel, int(value))) for value in x]
+            powers = power_law(x, seconds), power_law(x, seconds / part["rounds"])
+            stated = None if None in work else power_law(x, work)
+            laws.append(Growth(panel, VARIABLES[panel], method, *powers, stated))
+    return laws

@@ -10,7 +10,7 @@ from fdrsvm.core.arrays import Array
 
 
 class Scores(NamedTuple):
-    """One entry a model."""
+    """One entry per model."""
 
     f1: Array
     accuracy: Array

@@ -18,12 +18,7 @@ import numpy as np
 from fdrsvm.core.arrays import Array
 from fdrsvm_paper import trajectories
 from fdrsvm_paper.clients import N_ROUNDS, Clients
-from fdrsvm_paper.industrial_study import (
-    BETA,
-    KAPPA,
-    IndustrialStudy,
-    draw_pump,
-)
+from fdrsvm_paper.industrial_study import BETA, KAPPA, IndustrialStudy
 from fdrsvm_paper.methods import TAU_PER_RHO
 from fdrsvm_paper.protocols import Protocol, protocol
 from fdrsvm_paper.samples import Fold, sample_pump
@@ -46,20 +41,14 @@ class SensitivityStudy(IndustrialStudy):
     repetitions: int = 50
 
     columns: ClassVar[tuple[str, ...]] = (
-        *("severities", "setting", "repetition", "method"),
-        *("parameter", "value", "mccr", "seed"),
+        *(*IndustrialStudy.key, "method", "parameter", "value", "mccr", "seed"),
     )
 
-    @property
-    def file(self) -> str:
-        """By protocol."""
-        return f"sensitivity-{self.protocol}"
+    prefix: ClassVar[str] = "sensitivity"
 
     def run(self, task: Task) -> Rows:
         """Every point of every curve."""
-        severities, setting, repetition = task
-        chosen = protocol(self.protocol)
-        data = draw_pump(chosen, self.seed, severities, setting, int(repetition))
+        chosen, data = protocol(self.protocol), self.draw(task)
         whole = sample_pump(data, (self.seed,)).whole()
         names = dict(zip(self.key, task, strict=True))
         return [{**names, **row, "seed": self.seed} for row in _curves(chosen, whole)]
@@ -68,84 +57,51 @@ class SensitivityStudy(IndustrialStudy):
 def _curves(chosen: Protocol, whole: Fold) -> Iterator[dict[str, Any]]:
     """Every curve of one setting."""
     clients, X = whole.clients(chosen.all_normalised), whole.rows_out(chosen.all_normalised)
-    admm = _Admm(clients, X, whole.y_out)
-    yield from admm.curves("ADMM", 0.0)
-    yield from admm.curves("ADMM-SC", TAU_PER_RHO)
-    yield from _sm_curves(chosen, whole.normalised, whole.X_out_normalised, whole.y_out)
-    yield from _bundle_curves(whole.normalised, whole.X_out_normalised, whole.y_out)
-    yield from _central_grid(clients, X, whole.y_out)
+    boxed, X_boxed, y = whole.normalised, whole.X_out_normalised, whole.y_out
 
-
-def _row(method: str, parameter: str, value: float | str, mccr: float) -> dict[str, Any]:
-    return {"method": method, "parameter": parameter, "value": value, "mccr": float(mccr)}
-
-
-def _points(method: str, parameter: str, values: Any, found: Any) -> Iterator[dict[str, Any]]:
-    for value, mccr in zip(values, found, strict=True):
-        yield _row(method, parameter, value, mccr)
-
-
-@dataclass(frozen=True)
-class _Admm:
-    clients: Clients
-    X: Array
-    y: Array
-
-    def curves(self, method: str, tau_per_rho: float) -> Iterator[dict[str, Any]]:
-        models = self._run(RHO, tau_per_rho, n_rounds=N_ROUNDS)
-        at = models[np.array(ROUNDS) - 1]
-        yield from _points(method, "T", ROUNDS, score(at, self.X, self.y).accuracy)
-        for rho in STEPS:
-            yield _row(method, "rho", rho, self._last(rho, tau_per_rho))
-        for beta in BETAS:
-            yield _row(method, "beta", beta, self._last(RHO, tau_per_rho, beta=beta))
-        for kappa in KAPPAS:
-            yield _row(method, "kappa", kappa, self._last(RHO, tau_per_rho, kappa=kappa))
-
-    def _last(
-        self, rho: float, tau_per_rho: float, *, beta: float = BETA, kappa: float = KAPPA
+    def admm(
+        tau_per_rho: float, rho: float = RHO, beta: float = BETA, kappa: float = KAPPA
     ) -> float:
-        models = self._run(rho, tau_per_rho, beta=beta, kappa=kappa)
-        return float(score(models[-1:], self.X, self.y).accuracy[0])
+        models = _admm(clients, tau_per_rho, rho, beta, kappa, ADMM_ROUNDS)
+        return float(score(models[-1:], X, y).accuracy[0])
 
-    def _run(
-        self,
-        rho: float,
-        tau_per_rho: float,
-        *,
-        beta: float = BETA,
-        kappa: float = KAPPA,
-        n_rounds: int = ADMM_ROUNDS,
-    ) -> Array:
-        radii = self.clients.radii(beta)
-        return trajectories.admm(self.clients, radii, kappa, rho, tau_per_rho * rho, n_rounds)
-
-
-def _sm_curves(chosen: Protocol, clients: Clients, X: Array, y: Array) -> Iterator[dict[str, Any]]:
-    def run(gamma: float = GAMMA, beta: float = BETA, kappa: float = KAPPA) -> Array:
+    def sm(gamma: float = GAMMA, beta: float = BETA, kappa: float = KAPPA) -> Array:
+        """After each round."""
         models = trajectories.subgradient(
-            clients, clients.radii(beta), kappa, gamma, chosen.step_decay, chosen.worst_case
+            boxed, boxed.radii(beta), kappa, gamma, chosen.step_decay, chosen.worst_case
         )
-        return score(models, X, y).accuracy
+        return score(models, X_boxed, y).accuracy
 
-    last = SM_ROUNDS - 1
-    yield from _points("SM", "T", ROUNDS, run()[np.array(ROUNDS) - 1])
-    yield from _points("SM", "gamma", STEPS, [run(gamma=gamma)[last] for gamma in STEPS])
-    yield from _points("SM", "beta", BETAS, [run(beta=beta)[last] for beta in BETAS])
-    yield from _points("SM", "kappa", KAPPAS, [run(kappa=kappa)[last] for kappa in KAPPAS])
+    def bundle(beta: float = BETA, kappa: float = KAPPA) -> float:
+        model = trajectories.bundle(boxed, boxed.radii(beta), kappa).model
+        return float(score(model[None], X_boxed, y).accuracy[0])
 
-
-def _bundle_curves(clients: Clients, X: Array, y: Array) -> Iterator[dict[str, Any]]:
-    def accuracy(beta: float, kappa: float) -> float:
-        found = trajectories.bundle(clients, clients.radii(beta), kappa)
-        return float(score(found.model[None], X, y).accuracy[0])
-
-    yield from _points("Bundle", "beta", BETAS, [accuracy(beta, KAPPA) for beta in BETAS])
-    yield from _points("Bundle", "kappa", KAPPAS, [accuracy(BETA, kappa) for kappa in KAPPAS])
-
-
-def _central_grid(clients: Clients, X: Array, y: Array) -> Iterator[dict[str, Any]]:
+    at = np.array(ROUNDS) - 1
+    for method, tau_per_rho in (("ADMM", 0.0), ("ADMM-SC", TAU_PER_RHO)):
+        models = _admm(clients, tau_per_rho, RHO, BETA, KAPPA, N_ROUNDS)
+        yield from _points(method, "T", ROUNDS, score(models[at], X, y).accuracy)
+        yield from _points(method, "rho", STEPS, [admm(tau_per_rho, rho=v) for v in STEPS])
+        yield from _points(method, "beta", BETAS, [admm(tau_per_rho, beta=v) for v in BETAS])
+        yield from _points(method, "kappa", KAPPAS, [admm(tau_per_rho, kappa=v) for v in KAPPAS])
+    yield from _points("SM", "T", ROUNDS, sm()[at])
+    yield from _points("SM", "gamma", STEPS, [sm(gamma=v)[SM_ROUNDS - 1] for v in STEPS])
+    yield from _points("SM", "beta", BETAS, [sm(beta=v)[SM_ROUNDS - 1] for v in BETAS])
+    yield from _points("SM", "kappa", KAPPAS, [sm(kappa=v)[SM_ROUNDS - 1] for v in KAPPAS])
+    yield from _points("Bundle", "beta", BETAS, [bundle(beta=v) for v in BETAS])
+    yield from _points("Bundle", "kappa", KAPPAS, [bundle(kappa=v) for v in KAPPAS])
     for epsilon in CENTRAL_EPSILONS:
-        models = [trajectories.central(clients, epsilon, kappa) for kappa in KAPPAS]
-        found = score(np.array(models), X, y).accuracy
-        yield from _points("Central", f"kappa at epsilon {epsilon:g}", KAPPAS, found)
+        central = [trajectories.central(clients, epsilon, kappa) for kappa in KAPPAS]
+        accuracy = score(np.array(central), X, y).accuracy
+        yield from _points("Central", f"kappa at epsilon {epsilon:g}", KAPPAS, accuracy)
+
+
+def _admm(
+    clients: Clients, tau_per_rho: float, rho: float, beta: float, kappa: float, n_rounds: int
+) -> Array:
+    radii = clients.radii(beta)
+    return trajectories.admm(clients, radii, kappa, rho, tau_per_rho * rho, n_rounds)
+
+
+def _points(method: str, parameter: str, values: Any, accuracies: Any) -> Iterator[dict[str, Any]]:
+    for value, mccr in zip(values, accuracies, strict=True):
+        yield {"method": method, "parameter": parameter, "value": value, "mccr": float(mccr)}

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import contextlib
-import multiprocessing
-import os
 import sys
 import time
-from collections.abc import Callable, Iterator
-from concurrent.futures import FIRST_COMPLETED, ProcessPoolExecutor, wait
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, ClassVar, Protocol, TypeAlias
 
-from fdrsvm.errors import FDRSVMError
+from joblib import Parallel, delayed, parallel_config
+
+from fdrsvm.errors import FDRSVMError, InvalidInputError
 from fdrsvm_paper.rows import Row, RowFile, read_rows
 
 if sys.platform != "win32":
@@ -20,9 +19,6 @@ if sys.platform != "win32":
 
 Task: TypeAlias = tuple[str, ...]
 Rows: TypeAlias = list[dict[str, Any]]
-Report: TypeAlias = Callable[[str], None]
-
-_THREAD_VARIABLES = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS")
 
 
 class Study(Protocol):
@@ -46,7 +42,7 @@ class Study(Protocol):
         """Columns that tell tasks apart."""
 
     def tasks(self) -> list[Task]:
-        """Values of the key columns, one tuple a task."""
+        """Values of the key columns, one tuple per task."""
 
     def run(self, task: Task) -> Rows:
         """The task's rows."""
@@ -88,20 +84,33 @@ def missing_tasks(study: Study, folder: Path) -> list[Task]:
     return [task for task in study.tasks() if task not in done]
 
 
+def check_task(study: Study, task: Task) -> Task:
+    """A task of the study's own."""
+    if tuple(task) not in study.tasks():
+        raise InvalidInputError("task", "must be one of the study's", f"it is {task!r}")
+    return tuple(task)
+
+
 def run_study(study: Study, folder: Path, jobs: int) -> list[Row]:
     """Runs what is missing in ``folder``; returns all rows, in the order of the tasks."""
-    path, tasks = folder / f"{study.file}.csv", study.tasks()
+    places = {task: place for place, task in enumerate(study.tasks())}
     folder.mkdir(parents=True, exist_ok=True)
     with _alone(folder / f".{study.file}.lock"):
-        file, todo = RowFile(path, study.columns), missing_tasks(study, folder)
+        file = RowFile(folder / f"{study.file}.csv", study.columns)
+        todo = missing_tasks(study, folder)
         if todo:
-            progress = Progress(study.file, len(tasks) - len(todo), len(tasks))
-            for found in _results(study, todo, jobs):
-                file.append(found)
+            progress = Progress(study.file, len(places) - len(todo), len(places))
+            # In processes of one thread each; the rows of each task as they come.
+            with parallel_config(backend="loky", inner_max_num_threads=1):
+                run = Parallel(jobs, return_as="generator_unordered")
+            for rows in run(delayed(study.run)(task) for task in todo):
+                file.append(rows)
                 progress.step()
-            file.replace(_in_order(study, tasks, file.read()))
-        rows, wanted = file.read(), set(tasks)
-    return [row for row in rows if _key(study, row) in wanted]
+            # Rows of other settings, more repetitions for example, stay behind.
+            stored = file.read()
+            stored.sort(key=lambda row: places.get(_key(study, row), len(places)))
+            file.replace(stored)
+        return [row for row in file.read() if _key(study, row) in places]
 
 
 @contextlib.contextmanager
@@ -120,37 +129,3 @@ def _alone(path: Path) -> Iterator[None]:
 
 def _key(study: Study, row: Row) -> Task:
     return tuple(row[column] for column in study.key)
-
-
-def _in_order(study: Study, tasks: list[Task], rows: list[Row]) -> list[Row]:
-    """Rows of other settings, more repetitions for example, stay behind."""
-    place = {task: k for k, task in enumerate(tasks)}
-    return sorted(rows, key=lambda row: place.get(_key(study, row), len(place)))
-
-
-def _results(study: Study, tasks: list[Task], jobs: int) -> Iterator[Rows]:
-    """The rows of each task, as they come."""
-    if jobs == 1:
-        yield from map(study.run, tasks)
-        return
-    for variable in _THREAD_VARIABLES:  # read by the new processes: one thread each
-        os.environ.setdefault(variable, "1")
-    context = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(jobs, mp_context=context) as pool:
-        try:
-            # Few at a time, so that an interruption does not wait for all of them.
-            waiting, left = set(), iter(tasks)
-            for task in left:
-                waiting.add(pool.submit(study.run, task))
-                if len(waiting) == 2 * jobs:
-                    break
-            while waiting:
-                finished, waiting = wait(waiting, return_when=FIRST_COMPLETED)
-                for future in finished:
-                    yield future.result()
-                    following = next(left, None)
-                    if following is not None:
-                        waiting.add(pool.submit(study.run, following))
-        except BaseException:
-            pool.shutdown(cancel_futures=True)
-            raise

@@ -10,12 +10,13 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from statistics import fmean, median, stdev
-from typing import Final, Literal
+from typing import Any, Final, Literal, NamedTuple
 
 import numpy as np
+import pandas as pd
 from scipy import stats
 
+from fdrsvm.core.arrays import check_choice
 from fdrsvm.errors import InvalidInputError
 from fdrsvm_paper.paper_values import (
     DATA_TITLES,
@@ -25,52 +26,21 @@ from fdrsvm_paper.paper_values import (
     Printed,
 )
 
-__all__ = [
-    "BUNDLE",
-    "METHODS",
-    "SEVERITIES",
-    "SHORT_METHODS",
-    "Gain",
-    "Joining",
-    "RoundsNeeded",
-    "Rows",
-    "Scaling",
-    "Score",
-    "Scores",
-    "far_from_paper",
-    "in_order",
-    "joining",
-    "number",
-    "rounds_needed",
-    "scaling",
-    "score",
-    "scores",
-    "split",
-    "values_by_repetition",
-]
-
 Rows = Sequence[Mapping[str, str]]
 
 BUNDLE: Final = "Bundle (FDR-SVM, certified)"
 METHODS: Final = (*PAPER_METHODS, BUNDLE)
 SHORT_METHODS: Final = ("SM", "ADMM", "ADMM-SC", "Bundle")  # in all but tables 1 and 2
 SEVERITIES: Final = ("paper", "labelling")
+MODELS: Final = ("local", "federated", "central")
+NORMS: Final = ("linf", "l2", "l1")
+_LEAKS = {"paper": "leaks 1, 4, 7, 10e-3", "labelling": "leaks 1, 2, 3, 4e-3"}
 _CONFIDENCE = 0.95  # of the interval that must leave out zero
 
 
 @dataclass(frozen=True)
 class Score:
-    """A score over repetitions.
-
-    Attributes
-    ----------
-    mean : float
-        Their mean.
-    sd : float
-        Their standard deviation, with n - 1; nan for a single one.
-    count : int
-        How many there are.
-    """
+    """Mean, standard deviation (with n - 1; nan for a single one) and count of repetitions."""
 
     mean: float
     sd: float
@@ -86,17 +56,7 @@ Scores = Mapping[tuple[str, str], Score]  # by method and column
 
 @dataclass(frozen=True)
 class Gain:
-    """What one model has over another, paired over repetitions.
-
-    Attributes
-    ----------
-    mean : float
-        Mean difference; nan if there is no pair.
-    standard_error : float
-        Of that mean; nan with fewer than two pairs.
-    count : int
-        Pairs.
-    """
+    """What one model has over another, paired over ``count`` repetitions; nan without a pair."""
 
     mean: float
     standard_error: float
@@ -114,116 +74,58 @@ class Gain:
         return "costs" if self.mean < -margin else "unclear"
 
 
-@dataclass(frozen=True)
-class Joining:
-    """What plants get alone, together, and if they pooled their data.
-
-    Attributes
-    ----------
-    severities, setting : str
-        The experiment.
-    group : str
-        Number of the plant, or size of its leak, or ``"all"``.
-    n_train : float
-        Mean number of a plant's training rows.
-    on_all, on_own : dict of str to Score
-        F-1 by model (``local``, ``federated``, ``central``), on the common test set and on its
-        healthy rows with the plant's own leak.
-    gain_all, gain_own : Gain
-        Federated less local.
-    """
+class Joining(NamedTuple):
+    """What plants get alone, together, and if they pooled their data."""
 
     severities: str
     setting: str
-    group: str
-    n_train: float
-    on_all: Mapping[str, Score]
-    on_own: Mapping[str, Score]
-    gain_all: Gain
+    group: str  # number of the plant, or size of its leak, or "all"
+    n_train: float  # mean number of a plant's training rows
+    on_all: Mapping[str, Score]  # F-1 by model, on the common test set
+    on_own: Mapping[str, Score]  # on its healthy rows with the plant's own leak
+    gain_all: Gain  # federated less local
     gain_own: Gain
 
 
 @dataclass(frozen=True)
 class Scaling:
-    """Cost of one method along one panel of the scalability study.
-
-    Attributes
-    ----------
-    panel, method : str
-        Which curve.
-    x : tuple of float
-        What grows: clients, samples or features.
-    seconds, rounds, mccr : tuple of float
-        Medians over repetitions at each x; nan where nothing was recorded.
-    count : int
-        Repetitions at the x that has fewest.
-    """
+    """Cost of one method along one panel of the scalability study, in medians at each x."""
 
     panel: str
     method: str
-    x: tuple[float, ...]
+    x: tuple[float, ...]  # what grows: clients, samples or features
     seconds: tuple[float, ...]
     rounds: tuple[float, ...]
     mccr: tuple[float, ...]
-    count: int
+    count: int  # repetitions at the x that has fewest
 
     @property
     def exponent(self) -> float:
         """The p of the power law ``seconds = c x^p`` that fits best; nan without one."""
-        points = [
-            (math.log(x), math.log(seconds))
-            for x, seconds in zip(self.x, self.seconds, strict=True)
-            if x > 0.0 and seconds > 0.0
-        ]
-        if len(points) < 2:
-            return math.nan
-        log_x, log_seconds = np.array(points).T
-        return float(np.polyfit(log_x, log_seconds, 1)[0])
+        return power_law(self.x, self.seconds)
 
 
 @dataclass(frozen=True)
 class RoundsNeeded:
-    """Rounds that a method needs, with the parameter that did best.
-
-    Attributes
-    ----------
-    data, norm, method : str
-        What was run.
-    target : float
-        The certified relative gap to reach.
-    parameter : str
-        The one with the lowest median.
-    rounds : float
-        Median over repetitions, where one that did not get there counts as infinite.
-    reached, count : int
-        Repetitions that got there, and all.
-    """
+    """Rounds that a method needs, with the parameter that did best."""
 
     data: str
     norm: str
     method: str
-    target: float
-    parameter: str
-    rounds: float
+    target: float  # the certified relative gap to reach
+    parameter: str  # the one with the lowest median
+    rounds: float  # median over repetitions, where one that did not get there counts as infinite
     reached: int
     count: int
 
 
+def leaks_name(severities: str) -> str:
+    """A severity set by its leaks."""
+    return _LEAKS.get(severities, severities)
+
+
 def number(row: Mapping[str, str], field: str) -> float | None:
-    """A field as a finite number, or None where there is none.
-
-    Parameters
-    ----------
-    row : dict
-        A row; it may have been cut short.
-    field : str
-        Name of the field.
-
-    Returns
-    -------
-    float or None
-        None for an absent or empty field, nan and infinities.
-    """
+    """A field as a finite number; None where it is absent, empty, nan or infinite."""
     text = row.get(field) or ""
     if not text.strip():
         return None
@@ -250,84 +152,79 @@ def split(rows: Rows, field: str, known: Iterable[str] = ()) -> dict[str, list[M
     return {name: parts[name] for name in in_order(parts, known)}
 
 
-def score(values: Iterable[float]) -> Score:
-    """Mean, standard deviation and count of at least one value."""
-    collected = list(values)
-    if not collected:
-        raise InvalidInputError("values", "must not be empty", "found none")
-    sd = stdev(collected) if len(collected) > 1 else math.nan
-    return Score(fmean(collected), sd, len(collected))
-
-
-def values_by_repetition(
-    rows: Rows, column: str, value: str = "f1"
-) -> dict[tuple[str, str], dict[str, float]]:
-    """Values by method and column, then by repetition.
+def frame(
+    rows: Rows,
+    names: Mapping[str, Iterable[str]],
+    numbers: Sequence[str],
+    may_lack: Sequence[str] = (),
+) -> Any:
+    """Rows as a data frame without repeated ones.
 
     Parameters
     ----------
     rows : sequence of dict
-        Rows of table 1 or of one severity set of table 2.
-    column : str
-        The field that names a table's column: ``data`` or ``setting``.
-    value : str, default="f1"
-        The field to collect.
+        A row is left out if it lacks a name; of those with the same names the last one counts.
+    names : mapping
+        Columns that tell rows apart, each with its known values in the order to sort by.
+    numbers : sequence of str
+        Columns of numbers; nan where there is none.
+    may_lack : sequence of str
+        Names that may be empty.
 
     Returns
     -------
-    dict
-        ``(method, column) -> repetition -> value``. Rows without a value are left out.
+    DataFrame
+        With the index 0, 1, ...; names are categories in the order of :func:`in_order`.
     """
-    found: dict[tuple[str, str], dict[str, float]] = {}
-    for row in rows:
-        method, place, repetition = row.get("method"), row.get(column), row.get("repetition")
-        measured = number(row, value)
-        if method and place and repetition and measured is not None:
-            found.setdefault((method, place), {})[repetition] = measured
-    return found
+    table = pd.DataFrame({name: [row.get(name) or "" for row in rows] for name in names})
+    for field in numbers:
+        table[field] = np.array([number(row, field) for row in rows], dtype=np.float64)
+    needed = [name for name in names if name not in may_lack]
+    table = table[(table[needed] != "").all(axis=1)]
+    table = table.drop_duplicates(list(names), keep="last", ignore_index=True)
+    for name, known in names.items():
+        table[name] = pd.Categorical(table[name], in_order(table[name], known), ordered=True)
+    return table
+
+
+def grouped(table: Any, *columns: str) -> Any:
+    """The groups there are, in the order of their categories."""
+    return table.groupby(list(columns), observed=True)
+
+
+def score(values: Iterable[float]) -> Score:
+    """Mean, standard deviation and count of at least one value."""
+    series = pd.Series(list(values), dtype=np.float64)
+    if series.empty:
+        raise InvalidInputError("values", "must not be empty", "found none")
+    return Score(float(series.mean()), float(series.std()), len(series))
+
+
+def by_repetition(rows: Rows, column: str, value: str = "f1") -> Any:
+    """Values of tables 1 or 2, as a series by method, column (data or setting) and repetition."""
+    names = {"method": METHODS, column: (*DATA_TITLES, *SETTING_TITLES), "repetition": ()}
+    return frame(rows, names, [value]).set_index(list(names))[value].dropna()
 
 
 def scores(rows: Rows, column: str, value: str = "f1") -> dict[tuple[str, str], Score]:
-    """Mean, standard deviation and count by method and column.
-
-    Parameters
-    ----------
-    rows, column, value
-        As in :func:`values_by_repetition`.
-
-    Returns
-    -------
-    dict
-        ``(method, column) -> Score``, without those that have no row.
-    """
-    found = values_by_repetition(rows, column, value)
-    return {key: score(values.values()) for key, values in found.items()}
+    """Mean, standard deviation and count by method and column; without those that have no row."""
+    by_cell = by_repetition(rows, column, value).groupby(level=[0, 1], observed=True)
+    cells = by_cell.agg(["mean", "std", "count"])
+    return {key: Score(mean, sd, count) for key, mean, sd, count in cells.itertuples()}
 
 
 def far_from_paper(
-    found: Scores, paper: PaperTable, limit: float = 1.0
+    ours: Scores, paper: PaperTable, limit: float = 1.0
 ) -> dict[tuple[str, str], float]:
-    """The cells that differ from the paper by more than ``limit`` of its standard deviations.
+    """Cells more than ``limit`` of the paper's standard deviations from it, in the paper's order.
 
-    Parameters
-    ----------
-    found : dict
-        Scores by method and column.
-    paper : dict
-        The paper's table.
-    limit : float, default=1.0
-        In the paper's standard deviations.
-
-    Returns
-    -------
-    dict
-        ``(method, column) -> difference``, in the order of the paper's table.
+    Values are differences in these standard deviations.
     """
     differences = {
-        (method, column): found[method, column].difference(printed)
+        (method, column): ours[method, column].difference(printed)
         for method, cells in paper.items()
         for column, printed in cells.items()
-        if (method, column) in found
+        if (method, column) in ours
     }
     # A difference of exactly one is within it, whatever the rounding of .951 - .950.
     return {key: value for key, value in differences.items() if abs(value) > limit + 1e-9}
@@ -341,72 +238,34 @@ def joining(rows: Rows, by: Literal["plant", "leak", "all"] = "plant") -> list[J
     rows : sequence of dict
         Rows of the joining study.
     by : {"plant", "leak", "all"}, default="plant"
-        One result a plant, or a size of leak (these change plants with the repetition), or one for
-        all plants. Plants of one repetition share the federated model, so for all of them they are
-        averaged first, and only repetitions that have every plant count.
+        One result per plant, or per size of leak (these change plants with the repetition), or one
+        for all plants. Plants of one repetition share the federated model, so for all of them they
+        are averaged first, and only repetitions that have every plant count.
 
     Returns
     -------
     list of Joining
         By severity set, setting and group.
     """
-    return [
-        _joined(part, severities, setting, group)
-        for severities, in_set in split(rows, "severities", SEVERITIES).items()
-        for setting, in_setting in split(in_set, "setting", SETTING_TITLES).items()
-        for group, part in _groups(in_setting, by).items()
-    ]
-
-
-def scaling(rows: Rows) -> list[Scaling]:
-    """Cost against size, by panel and method.
-
-    Parameters
-    ----------
-    rows : sequence of dict
-        Rows of the scalability study.
-
-    Returns
-    -------
-    list of Scaling
-        By panel, then by method.
-    """
-    return [
-        _scaling(panel, method, part)
-        for panel, in_panel in split(rows, "panel", "abcd").items()
-        for method, part in split(in_panel, "method", SHORT_METHODS).items()
-    ]
-
-
-def rounds_needed(rows: Rows) -> list[RoundsNeeded]:
-    """Rounds to a certified gap, each with the parameter that did best for it.
-
-    Parameters
-    ----------
-    rows : sequence of dict
-        Rows of the study of rounds.
-
-    Returns
-    -------
-    list of RoundsNeeded
-        By norm, data set and method, then from the largest target gap to the smallest.
-    """
-    return [
-        _best_parameter(part, target)
-        for in_norm in split(rows, "norm", ("linf", "l2", "l1")).values()
-        for in_data in split(in_norm, "data", DATA_TITLES).values()
-        for in_method in split(in_data, "method", SHORT_METHODS).values()
-        for target, part in _by_target(in_method).items()
-    ]
-
-
-def _groups(rows: Rows, by: str) -> dict[str, list[Mapping[str, str]]]:
-    if by == "all":
-        return {"all": list(rows)}
-    if by not in ("plant", "leak"):
-        raise InvalidInputError("by", "must be 'plant', 'leak' or 'all'", f"found {by!r}")
-    parts = split(rows, by)
-    return {name: parts[name] for name in sorted(parts, key=_numeric)}
+    check_choice(by, "by", ("plant", "leak", "all"))
+    names = {"severities": SEVERITIES, "setting": SETTING_TITLES, "repetition": (), "plant": ()}
+    names |= {"leak": ()} if by == "leak" else {}
+    names |= {"model": MODELS}
+    table = frame(rows, names, ["n_train", "f1_all", "f1_own"])
+    table["group"] = "all" if by == "all" else table[by].astype(str)
+    results = []
+    for (severities, setting), part in grouped(table, "severities", "setting"):
+        for group in sorted(set(part["group"]), key=_numeric):
+            members = part[part["group"] == group]
+            # A size of leak is at one plant in each repetition, not at all where it ever was.
+            needed = members["plant"].nunique() if by == "all" else 1
+            on_all, gain_all = _compare_models(members, "f1_all", needed)
+            on_own, gain_own = _compare_models(members, "f1_own", needed)
+            n_train = float(members["n_train"].mean())
+            results.append(
+                Joining(severities, setting, group, n_train, on_all, on_own, gain_all, gain_own)
+            )
+    return results
 
 
 def _numeric(text: str) -> tuple[float, str]:
@@ -417,105 +276,68 @@ def _numeric(text: str) -> tuple[float, str]:
         return (math.inf, text)
 
 
-def _joined(rows: Rows, severities: str, setting: str, group: str) -> Joining:
-    models = split(rows, "model", ("local", "federated", "central"))
-    plants = {row["plant"] for row in rows if row.get("plant")}
-    # A size of leak is at one plant in each repetition, not at all of those where it ever was.
-    needed = len(plants) if group == "all" else 1
-    sizes = [size for row in rows if (size := number(row, "n_train")) is not None]
+def _compare_models(table: Any, field: str, needed: int) -> tuple[dict[str, Score], Gain]:
+    """Scores by model, and federated less local, of repetitions with this many plants."""
+    cells = grouped(table, "repetition", "model")[field].agg(["mean", "count"])
+    means = cells["mean"].where(cells["count"] >= needed).unstack()
+    known = {model: score(means[model].dropna()) for model in means if means[model].notna().any()}
+    both = means.reindex(columns=["federated", "local"])
+    gains = (both["federated"] - both["local"]).dropna()
+    return known, Gain(float(gains.mean()), float(gains.sem()), len(gains))
 
-    def means(model: str, field: str) -> dict[str, float]:
-        return _means_over_plants(models.get(model, []), field, needed)
 
-    def models_on(field: str) -> dict[str, Score]:
-        return {
-            model: score(values.values()) for model in models if (values := means(model, field))
-        }
+def scaling(rows: Rows) -> list[Scaling]:
+    """Cost against size, by panel and method."""
+    names = {"panel": "abcd", "method": SHORT_METHODS, "x": (), "repetition": ()}
+    measured = ["seconds", "rounds", "mccr"]
+    table = frame(rows, names, measured, may_lack=["repetition"])
+    table["x"] = table["x"].astype(float)
+    curves = []
+    for (panel, method), part in grouped(table, "panel", "method"):
+        sizes = part.groupby("x")
+        seconds, rounds, mccr = (tuple(sizes[field].median()) for field in measured)
+        fewest = int(sizes["seconds"].count().min())
+        curves.append(Scaling(panel, method, tuple(sizes.groups), seconds, rounds, mccr, fewest))
+    return curves
 
-    return Joining(
-        severities=severities,
-        setting=setting,
-        group=group,
-        n_train=fmean(sizes) if sizes else math.nan,
-        on_all=models_on("f1_all"),
-        on_own=models_on("f1_own"),
-        gain_all=_gain(means("federated", "f1_all"), means("local", "f1_all")),
-        gain_own=_gain(means("federated", "f1_own"), means("local", "f1_own")),
+
+def power_law(x: Any, y: Any) -> float:
+    """The p of the law c x^p that fits best, by least squares on logarithms of what is above 0.
+
+    nan with fewer than two sizes.
+    """
+    points = pd.DataFrame({"x": x, "y": y}, dtype=np.float64)
+    logarithms = np.log(points[(points > 0.0).all(axis=1)])
+    centred = logarithms - logarithms.mean()
+    if logarithms["x"].nunique() < 2:
+        return math.nan
+    return float(centred["x"] @ centred["y"] / (centred["x"] @ centred["x"]))
+
+
+def rounds_needed(rows: Rows) -> list[RoundsNeeded]:
+    """Rounds to a certified gap, each with the parameter that did best for it.
+
+    By norm, data set and method, then from the largest target gap to the smallest.
+    """
+    names = {"norm": NORMS, "data": DATA_TITLES, "method": SHORT_METHODS, "target": ()}
+    of_a_run = {"parameter": (), "repetition": ()}
+    table = frame(rows, {**names, **of_a_run}, ["rounds"], may_lack=list(of_a_run))
+    table["target"] = -table["target"].astype(float)  # sorts the largest first
+    table["rounds"] = table["rounds"].fillna(math.inf)
+    table["reached"] = np.isfinite(table["rounds"])
+    table["place"] = table.index
+    runs = grouped(table, *names, "parameter").agg(
+        place=("place", "min"),
+        rounds=("rounds", "median"),
+        total=("rounds", "sum"),
+        reached=("reached", "sum"),
+        count=("rounds", "count"),
     )
-
-
-def _means_over_plants(rows: Rows, field: str, needed: int) -> dict[str, float]:
-    """By repetition, of those that have all plants needed."""
-    found: dict[str, dict[str, float]] = {}
-    for row in rows:
-        repetition, plant, value = row.get("repetition"), row.get("plant"), number(row, field)
-        if repetition and plant and value is not None:
-            found.setdefault(repetition, {})[plant] = value
-    return {r: fmean(plants.values()) for r, plants in found.items() if len(plants) >= needed}
-
-
-def _gain(ahead: Mapping[str, float], behind: Mapping[str, float]) -> Gain:
-    differences = [value - behind[key] for key, value in ahead.items() if key in behind]
-    if not differences:
-        return Gain(math.nan, math.nan, 0)
-    paired = score(differences)
-    return Gain(paired.mean, paired.sd / math.sqrt(paired.count), paired.count)
-
-
-def _scaling(panel: str, method: str, rows: Rows) -> Scaling:
-    parts = split(rows, "x")
-    xs = sorted(parts, key=_numeric)
-
-    def medians(field: str) -> tuple[float, ...]:
-        return tuple(_median(_field_by_repetition(parts[x], field).values()) for x in xs)
-
-    return Scaling(
-        panel=panel,
-        method=method,
-        x=tuple(_numeric(x)[0] for x in xs),
-        seconds=medians("seconds"),
-        rounds=medians("rounds"),
-        mccr=medians("mccr"),
-        count=min((len(_field_by_repetition(parts[x], "seconds")) for x in xs), default=0),
-    )
-
-
-def _field_by_repetition(rows: Rows, field: str) -> dict[str, float]:
-    found = {row.get("repetition", ""): number(row, field) for row in rows}
-    return {repetition: value for repetition, value in found.items() if value is not None}
-
-
-def _median(values: Iterable[float]) -> float:
-    collected = list(values)
-    return median(collected) if collected else math.nan
-
-
-def _by_target(rows: Rows) -> dict[float, list[Mapping[str, str]]]:
-    """From the largest to the smallest, which takes longest."""
-    parts: dict[float, list[Mapping[str, str]]] = {}
-    for row in rows:
-        target = number(row, "target")
-        if target is not None:
-            parts.setdefault(target, []).append(row)
-    return {target: parts[target] for target in sorted(parts, reverse=True)}
-
-
-def _best_parameter(rows: Rows, target: float) -> RoundsNeeded:
-    by_parameter: dict[str, dict[str, float]] = {}
-    for row in rows:
-        rounds = number(row, "rounds")
-        runs = by_parameter.setdefault(row.get("parameter") or "", {})
-        runs[row.get("repetition") or ""] = math.inf if rounds is None else rounds
-    parameter, runs = min(
-        by_parameter.items(), key=lambda item: (median(item[1].values()), sum(item[1].values()))
-    )
-    return RoundsNeeded(
-        data=rows[0]["data"],
-        norm=rows[0]["norm"],
-        method=rows[0]["method"],
-        target=target,
-        parameter=parameter,
-        rounds=median(runs.values()),
-        reached=sum(map(math.isfinite, runs.values())),
-        count=len(runs),
-    )
+    ranked = runs.sort_values(["rounds", "total", "place"])  # of equals the first is chosen
+    best = ranked.groupby(level=list(names), observed=True).head(1).sort_index()
+    return [
+        RoundsNeeded(data, norm, method, -target, parameter, rounds, reached, count)
+        for (norm, data, method, target, parameter), _, rounds, _, reached, count in (
+            best.itertuples()
+        )
+    ]

@@ -3,6 +3,11 @@
 A grid over T costs one run to the largest T. Messages, screening and certificates are left out:
 they do not change a model, and with clients this small they cost more than the steps. Tests hold
 every run here against :func:`fdrsvm.federated.run_rounds`, model by model. Arguments are clean.
+
+A loop over the methods' own ``ask``, ``answer`` and ``advance`` was tried in place of the loops
+below. It keeps the certificate's evidence in each round: 220 rounds on the breast cancer set took
+0.041 s of CPU time in place of 0.015 s (ADMM) and 0.060 s in place of 0.028 s (SM), and the last
+bits of the models were others. Hence the twelve lines for each.
 """
 
 from __future__ import annotations
@@ -25,8 +30,8 @@ from fdrsvm.solvers.solution import WarmStart
 from fdrsvm_paper.clients import N_ROUNDS, Clients
 
 CERTIFIED = 1e-4  # relative gap of the bundle
-_ADMM_TOL = 1e-8  # of the local solves, as in fdrsvm.federated.ADMM
-_CENTRAL_TOL = 1e-6
+_ADMM_TOL = 1e-8  # relative gap of the local solves, as in fdrsvm.federated.ADMM
+_CENTRAL_TOL = 1e-6  # relative gap
 
 
 class Certified(NamedTuple):
@@ -121,10 +126,7 @@ def central(clients: Clients, epsilon: float, kappa: float) -> Array:
     """The central DR-SVM on all rows."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
-        solution = solve_central(
-            clients.X, clients.y, epsilon=epsilon, kappa=kappa, tol=_CENTRAL_TOL
-        )
-    return solution.w
+        return solve_central(clients.X, clients.y, epsilon=epsilon, kappa=kappa, tol=_CENTRAL_TOL).w
 
 
 def bundle(clients: Clients, epsilons: Array, kappa: float, tol: float = CERTIFIED) -> Certified:

@@ -18,7 +18,7 @@ RESULT_COLUMNS = ("f1", "accuracy", "rounds", "parameters", "cv_f1", "gap", "sec
 
 
 def evaluate_methods(sample: Sample, methods: Iterable[Method], seed: int) -> list[dict[str, Any]]:
-    """One row a method, tuned on the same folds and tested on the same rows."""
+    """One row per method, tuned on the same folds and tested on the same rows."""
     folds, whole = sample.folds(), sample.whole()
     return [
         {"method": method.name, **_row(method, folds, whole), "seed": seed} for method in methods
@@ -49,12 +49,13 @@ def choose(method: Method, folds: Sequence[Fold]) -> tuple[Parameters, int, floa
     """Parameters and number of the mark with the best mean F-1; of equals the first."""
     if len(method.grid) == method.n_marks == 1:
         return method.grid[0], 0, ""
-    table = np.array([[_fold_f1(method, p, fold) for fold in folds] for p in method.grid])
-    means = table.mean(axis=1)  # parameters x marks
+    table: list[list[Array]] = []
+    for parameters in method.grid:
+        table.append([])
+        for fold in folds:
+            models = method.train(fold.clients(method.normalised), parameters).models
+            X_out = fold.rows_out(method.normalised)
+            table[-1].append(score(models, X_out, fold.y_out).f1)
+    means = np.array(table).mean(axis=1)  # parameters x marks
     best, mark = np.unravel_index(int(np.argmax(means)), means.shape)
     return method.grid[int(best)], int(mark), float(means[best, mark])
-
-
-def _fold_f1(method: Method, parameters: Parameters, fold: Fold) -> Array:
-    trained = method.train(fold.clients(method.normalised), parameters)
-    return score(trained.models, fold.rows_out(method.normalised), fold.y_out).f1

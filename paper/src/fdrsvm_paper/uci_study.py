@@ -54,12 +54,12 @@ class UciStudy:
         ]
 
     def run(self, task: Task) -> Rows:
-        """One row a method."""
+        """One row per method."""
         name, repetition = task
         chosen = protocol(self.protocol)
         # The authors' scripts lose the first row of ukm.
         rows = "all" if chosen.all_normalised else "authors"
         data = load_uci(name, self.data_home, rows=rows, progress=False)
         sample = split_uci(data, (self.seed, _STREAM, UCI_NAMES.index(name), int(repetition)))
-        found = evaluate_methods(sample, uci_methods(chosen, name), self.seed)
-        return [{"data": name, "repetition": repetition, **row} for row in found]
+        results = evaluate_methods(sample, uci_methods(chosen, name), self.seed)
+        return [{"data": name, "repetition": repetition, **row} for row in results]

@@ -9,25 +9,16 @@ same test of the bundle method involves no choice.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from statistics import fmean
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy import stats
 
 from fdrsvm.core.arrays import Array
 from fdrsvm.errors import InvalidInputError
-from fdrsvm_paper.paper_values import (
-    BASELINES,
-    DATA_TITLES,
-    OURS,
-    WILCOXON,
-    WILCOXON_ALPHA,
-)
-from fdrsvm_paper.summary import BUNDLE, Rows, in_order, values_by_repetition
-
-__all__ = ["Comparison", "SignedRank", "compare_best", "compare_bundle", "signed_rank"]
+from fdrsvm_paper.paper_values import BASELINES, OURS, WILCOXON, WILCOXON_ALPHA
+from fdrsvm_paper.summary import BUNDLE, Rows, by_repetition
 
 # F-1 is a ratio of counts: differences that are equal on paper differ by rounding, 1e-16, and those
 # that are not by far more than this.
@@ -35,50 +26,24 @@ _DECIMALS = 12
 _LARGEST_ENUMERATION = 13  # differences; 2^13 signs are quickly tried
 
 
-@dataclass(frozen=True)
-class SignedRank:
-    """Outcome of a one-sided signed-rank test.
+class SignedRank(NamedTuple):
+    """Outcome of a one-sided signed-rank test."""
 
-    Attributes
-    ----------
-    statistic : float
-        Sum of the ranks of the positive differences.
-    p_value : float
-        Chance of a sum at least as large if ours is no better.
-    """
-
-    statistic: float
-    p_value: float
+    statistic: float  # sum of the ranks of the positive differences
+    p_value: float  # chance of a sum at least as large if ours is no better
 
 
-@dataclass(frozen=True)
-class Comparison:
-    """One method of ours against one baseline on one data set.
-
-    Attributes
-    ----------
-    data : str
-        The data set, as named in the rows.
-    ours, baseline : str
-        The two methods.
-    n : int
-        Repetitions that both have, ties included.
-    statistic, p_value : float
-        As in :class:`SignedRank`.
-    rejected : bool
-        Whether "ours is no better" is rejected.
-    paper_rejected : bool or None
-        Whether the paper rejected it; None for a test that the paper does not have.
-    """
+class Comparison(NamedTuple):
+    """One method of ours against one baseline on one data set."""
 
     data: str
     ours: str
     baseline: str
-    n: int
+    n: int  # repetitions that both have, ties included
     statistic: float
     p_value: float
-    rejected: bool
-    paper_rejected: bool | None
+    rejected: bool  # whether "ours is no better" is rejected
+    paper_rejected: bool | None  # None for a test that the paper does not have
 
 
 def signed_rank(ours: Sequence[float] | Array, baseline: Sequence[float] | Array) -> SignedRank:
@@ -103,7 +68,10 @@ def signed_rank(ours: Sequence[float] | Array, baseline: Sequence[float] | Array
     >>> signed_rank([0.95, 0.93, 0.97, 0.94], [0.92, 0.93, 0.95, 0.93])
     SignedRank(statistic=6.0, p_value=0.125)
     """
-    left, right = _checked(ours, "ours"), _checked(baseline, "baseline")
+    left, right = np.asarray(ours, dtype=np.float64), np.asarray(baseline, dtype=np.float64)
+    for name, values in (("ours", left), ("baseline", right)):
+        if values.ndim != 1 or not np.isfinite(values).all():
+            raise InvalidInputError(name, "must be one list of finite numbers", f"found {values}")
     if len(left) != len(right):
         raise InvalidInputError(
             "baseline", "must have as many scores as ours", f"found {len(right)} for {len(left)}"
@@ -138,93 +106,42 @@ def compare_best(rows: Rows, *, alpha: float = WILCOXON_ALPHA) -> list[Compariso
     list of Comparison
         By data set, then by baseline; without those that have no common repetition.
     """
-    scores = values_by_repetition(rows, "data")
-    best = {data: _best_of_ours(scores, data) for data in _data_sets(scores)}
-    return [
-        comparison
-        for data, ours in best.items()
-        if ours is not None
-        for comparison in _compare(scores, data, ours, alpha, WILCOXON)
-    ]
+
+    def best(methods: Any) -> str:
+        """The highest mean over the repetitions that all of ours there have."""
+        ours = methods.reindex(columns=OURS).dropna(axis=1, how="all").dropna()
+        return "" if ours.empty else str(ours.mean().round(_DECIMALS).idxmax())
+
+    return _compare(rows, best, alpha, WILCOXON)
 
 
 def compare_bundle(rows: Rows, *, alpha: float = WILCOXON_ALPHA) -> list[Comparison]:
     """The same tests for the certified bundle method, which the paper does not have.
 
-    Parameters
-    ----------
-    rows : sequence of dict
-        Rows of table 1.
-    alpha : float, default=0.05
-        Level of each test.
-
-    Returns
-    -------
-    list of Comparison
-        By data set, then by baseline, with ``paper_rejected`` None.
+    ``paper_rejected`` is None in all of them.
     """
-    scores = values_by_repetition(rows, "data")
-    return [
-        comparison
-        for data in _data_sets(scores)
-        for comparison in _compare(scores, data, BUNDLE, alpha, {})
-    ]
-
-
-_Scores = Mapping[tuple[str, str], Mapping[str, float]]  # (method, data) -> repetition -> F-1
-
-
-def _checked(values: Sequence[float] | Array, name: str) -> Array:
-    checked = np.asarray(values, dtype=np.float64)
-    if checked.ndim != 1 or not np.isfinite(checked).all():
-        raise InvalidInputError(name, "must be one list of finite numbers", f"found {values!r}")
-    return checked
-
-
-def _data_sets(scores: _Scores) -> list[str]:
-    return in_order((data for _, data in scores), DATA_TITLES)
-
-
-def _best_of_ours(scores: _Scores, data: str) -> str | None:
-    """The one with the highest mean over the repetitions that all of ours there have."""
-    present = {method: scores[method, data] for method in OURS if (method, data) in scores}
-    if not present:
-        return None
-    common = set.intersection(*(set(values) for values in present.values()))
-    if not common:
-        return None
-    means = {
-        method: round(fmean(values[repetition] for repetition in common), _DECIMALS)
-        for method, values in present.items()
-    }
-    return max(means, key=means.__getitem__)
+    return _compare(rows, lambda _: BUNDLE, alpha, {})
 
 
 def _compare(
-    scores: _Scores,
-    data: str,
-    ours: str,
+    rows: Rows,
+    choose: Callable[[Any], str],
     alpha: float,
     paper: Mapping[str, Mapping[str, bool]],
 ) -> list[Comparison]:
-    """One method of ours against every baseline that shares repetitions with it."""
+    """On each data set the chosen method against every baseline that shares repetitions with it."""
     comparisons = []
-    for baseline in BASELINES:
-        left, right = scores.get((ours, data), {}), scores.get((baseline, data), {})
-        common = [repetition for repetition in left if repetition in right]
-        if not common:
-            continue
-        test = signed_rank([left[r] for r in common], [right[r] for r in common])
-        comparisons.append(
-            Comparison(
-                data=data,
-                ours=ours,
-                baseline=baseline,
-                n=len(common),
-                statistic=test.statistic,
-                p_value=test.p_value,
-                rejected=test.p_value < alpha,
-                paper_rejected=paper.get(baseline, {}).get(data),
+    for data, scores in by_repetition(rows, "data").groupby(level="data", observed=True):
+        methods = scores.droplevel("data").unstack("method")  # a row per repetition
+        ours = choose(methods)
+        for baseline in BASELINES:
+            pairs = methods.reindex(columns=[ours, baseline]).dropna()
+            if pairs.empty:
+                continue
+            test = signed_rank(pairs[ours], pairs[baseline])
+            rejected = test.p_value < alpha
+            printed = paper.get(baseline, {}).get(data)
+            comparisons.append(
+                Comparison(data, ours, baseline, len(pairs), *test, rejected, printed)
             )
-        )
     return comparisons

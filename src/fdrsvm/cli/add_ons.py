@@ -31,7 +31,18 @@ class Program(Group):
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """Of two commands with one name, ours."""
-        return super().get_command(ctx, cmd_name) or _find(cmd_name)
+        own = super().get_command(ctx, cmd_name)
+        if own is not None:
+            return own
+        for entry in _installed().select(name=cmd_name):
+            try:
+                command = entry.load()
+            except (Exception, SystemExit) as error:  # whatever is wrong with it, it is not ours
+                return _broken(entry, error)
+            if isinstance(command, click.Command):
+                return command
+            return _broken(entry, TypeError(f"{entry.value} is not a click command"))
+        return None
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
@@ -48,18 +59,6 @@ def _installed() -> EntryPoints:
     from importlib.metadata import entry_points  # slow to import
 
     return entry_points(group=ENTRY_POINTS)
-
-
-def _find(name: str) -> click.Command | None:
-    for entry in _installed().select(name=name):
-        try:
-            command = entry.load()
-        except (Exception, SystemExit) as error:  # whatever is wrong with it, it is not ours
-            return _broken(entry, error)
-        if not isinstance(command, click.Command):
-            return _broken(entry, TypeError(f"{entry.value} is not a click command"))
-        return command
-    return None
 
 
 def _broken(entry: EntryPoint, error: BaseException) -> click.Command:

@@ -12,24 +12,19 @@ from typing import Any
 import click
 
 from fdrsvm import __version__
-from fdrsvm.cli import (
-    audit_leak,
-    bench,
-    certify,
-    demo,
-    evaluate,
-    export,
-    federation,
-    fit,
-    predict,
-    report,
-)
+from fdrsvm.cli import federation
 from fdrsvm.cli.add_ons import Program
+from fdrsvm.cli.audit_leak import audit_leak
+from fdrsvm.cli.bench import bench
+from fdrsvm.cli.certify import certify
 from fdrsvm.cli.console import warn, warn_lines
+from fdrsvm.cli.demo import demo
+from fdrsvm.cli.fit import fit
+from fdrsvm.cli.models import evaluate, export, predict, report
 from fdrsvm.errors import FDRSVMError
 
 FAILED, WRONG_USAGE, INTERRUPTED = 1, 2, 130
-# What the system says of a disk is no sentence, and differs from system to system.
+# What the system says of a disk is not a sentence, and differs from system to system.
 _REASONS = {
     errno.ENOSPC: "the disk is full; make room, or write elsewhere",
     errno.EDQUOT: "your share of the disk is used up; make room, or write elsewhere",
@@ -55,20 +50,9 @@ def root() -> None:
     """Certified robust classifiers for data that cannot be pooled."""
 
 
-for _module in (
-    demo,
-    fit,
-    predict,
-    evaluate,
-    certify,
-    report,
-    export,
-    audit_leak,
-    bench,
-    federation,
-):
-    for _command in _module.COMMANDS:
-        root.add_command(_command)
+_OWN = (demo, fit, predict, evaluate, certify, report, export, audit_leak, bench)
+for _command in (*_OWN, *federation.COMMANDS):
+    root.add_command(_command)
 
 
 def run(arguments: Sequence[str] | None = None) -> int:
@@ -77,52 +61,41 @@ def run(arguments: Sequence[str] | None = None) -> int:
     state: dict[str, Any] = {"debug": False, "typed": typed}
     try:
         with warnings.catch_warnings():
-            warnings.showwarning = _show_warning
+            # In one line, like an error, without the place in the program that Python adds.
+            warnings.showwarning = lambda message, *_, **__: warn(_in_one_line(str(message)))
             result = root.main(args=typed, prog_name="fdrsvm", standalone_mode=False, obj=state)
+    except click.exceptions.NoArgsIsHelpError as error:
+        warn_lines(error.format_message())
+        return WRONG_USAGE
     except click.UsageError as error:
-        return _wrong_usage(error)
+        path = error.ctx.command_path if error.ctx else "fdrsvm"
+        said = " ".join(error.format_message().split())
+        warn(f"{said} See '{path} --help'.", who=path)
+        return WRONG_USAGE
     except click.Abort:
         warn("interrupted")
         return INTERRUPTED
     except Exception as error:
-        return _failed(error, debug=state["debug"])
+        if state["debug"]:
+            warn_lines("".join(traceback.format_exception(error)).rstrip("\n"))
+        warn(_in_words(error))
+        return FAILED
     return result if isinstance(result, int) else 0
 
 
-def _show_warning(message: Warning | str, *_: object, **__: object) -> None:
-    """In one line, like an error, without the place in the program that Python adds."""
-    warn(_in_one_line(str(message)))
+def _in_words(error: Exception) -> str:
+    """An error of ours in its own words; any other with its kind, since it is not expected.
 
-
-def _wrong_usage(error: click.UsageError) -> int:
-    """One line, but the whole help where nothing was asked for."""
-    if isinstance(error, click.exceptions.NoArgsIsHelpError):
-        warn_lines(error.format_message())
-        return WRONG_USAGE
-    path = error.ctx.command_path if error.ctx else "fdrsvm"
-    said = " ".join(error.format_message().split())
-    warn(f"{said} See '{path} --help'.", who=path)
-    return WRONG_USAGE
-
-
-def _failed(error: Exception, *, debug: bool) -> int:
-    """An error of ours in its own words; any other with its kind, since it is not expected."""
-    if debug:
-        warn_lines("".join(traceback.format_exception(error)).rstrip("\n"))
-    said = _in_one_line(_words(error))
+    Of the system's errors the file and the reason, without its number.
+    """
+    text = str(error) or type(error).__name__
+    if isinstance(error, OSError) and error.strerror:
+        reason = _REASONS.get(error.errno or 0, error.strerror)
+        text = f"{error.filename}: {reason}" if error.filename else reason
     if not isinstance(error, FDRSVMError | OSError):
-        said = f"{type(error).__name__}: {said}; run again with --debug to see where"
-    warn(said)
-    return FAILED
+        text = f"{type(error).__name__}: {text}; run again with --debug to see where"
+    return _in_one_line(text)
 
 
 def _in_one_line(text: str) -> str:
     return "; ".join(part.strip() for part in text.split("\n") if part.strip())
-
-
-def _words(error: Exception) -> str:
-    """Of the system's errors the file and the reason, without its number."""
-    if not isinstance(error, OSError) or not error.strerror:
-        return str(error) or type(error).__name__
-    reason = _REASONS.get(error.errno or 0, error.strerror)
-    return f"{error.filename}: {reason}" if error.filename else reason

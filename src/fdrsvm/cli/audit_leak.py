@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from fdrsvm.cli.commands import COUNT, PATH, Command, data_options, data_settings, setting
+from fdrsvm.cli.commands import COUNT, PATH, Command, set_option, takes_data
 from fdrsvm.cli.console import progress, say, say_lines
 from fdrsvm.errors import InvalidInputError, UnsupportedError
 
 if TYPE_CHECKING:
     from fdrsvm.core.arrays import Array
-    from fdrsvm.data.rows import Rows
+    from fdrsvm.data.rows import DataSettings, Rows
     from fdrsvm.federated.rounds import Result
-    from fdrsvm.privacy.leak_audit import LeakAudit
 
 _BALL = ("epsilon", "kappa", "norm", "support", "loss", "fit_intercept")
 _IN_UNIT_BOX = ("minmax", "limits")
@@ -31,8 +29,7 @@ example: fdrsvm audit-leak plants/ --set algorithm=subgradient --rounds 300
          fdrsvm audit-leak --recording messages plants/
 """,
 )
-@click.argument("data", type=PATH, nargs=-1)
-@data_options
+@takes_data
 @click.option(
     "--recording", type=PATH, help="Attack the recorded messages in this folder; train nothing."
 )
@@ -42,13 +39,7 @@ example: fdrsvm audit-leak plants/ --set algorithm=subgradient --rounds 300
     metavar="none|minmax|standard",
     help="As in training [minmax, with a recording none].",
 )
-@click.option(
-    "--set",
-    "parameters",
-    multiple=True,
-    metavar="NAME=VALUE",
-    help="A parameter of FDRSVC, such as algorithm=subgradient; may be repeated.",
-)
+@set_option("FDRSVC", "algorithm=subgradient")
 @click.option(
     "--blur", type=click.IntRange(min=0), help="Rows that each client blurs in its cuts [0]."
 )
@@ -60,54 +51,55 @@ example: fdrsvm audit-leak plants/ --set algorithm=subgradient --rounds 300
 @click.pass_context
 def audit_leak(
     context: click.Context,
-    data: Sequence[Path],
-    named: Sequence[str],
-    client_column: str | None,
-    label: str | None,
-    ignore: Sequence[str],
+    data: DataSettings,
     recording: Path | None,
     rounds: int,
     scaling: str | None,
-    parameters: Sequence[str],
+    parameters: dict[str, Any],
     blur: int | None,
     resolution: float | None,
-) -> int:
+) -> None:
     """Attack a run as a curious server could.
 
     How many rows do its messages give away? Trains on DATA in this process, records all messages
-    and attacks them; or attacks a recording, where DATA, if given, tell which claims are true.
+    and attacks them; or attacks a recording, where DATA, if given, says which claims are true.
     Nothing leaves this machine.
 
-    "from cuts" counts true rows that cuts alone give away, "recovered" those that cuts and risks
-    give together, "other half" is for an attacker who has half of the rows already: how many others
-    there are, and how many of them it recovers ("its recovered", "its share").
+    "from cuts" counts the true rows that cuts alone give away, "recovered" those that cuts and
+    risks give away together. "other half" is for an attacker who already has half of the rows: how
+    many others there are, and how many of them it recovers ("its recovered", "its share").
     """
     from fdrsvm.data.rows import read_rows
     from fdrsvm.model.unscaling import learn_scaling
-    from fdrsvm.privacy.leak_trial import audit_folder, run_and_audit
+    from fdrsvm.privacy.leak_trial import audit_folder, leak_table, run_and_audit
 
-    if recording is not None:
-        _refuse_training(context)
-    X, rows, method = None, None, scaling or ("minmax" if recording is None else "none")
-    if recording is None or data or named:
-        rows = read_rows(data_settings(data, named, client_column, label, ignore))
-        _, X = learn_scaling(rows, method)
+    method = scaling or ("minmax" if recording is None else "none")
     limits = (0.0, 1.0) if method in _IN_UNIT_BOX else None
     if recording is not None:
-        found_in = audit_folder(
-            recording, _features(rows, X), limits=limits, resolution=resolution or 0.0
-        )
-        _show(found_in)
-        return 0
-    assert rows is not None
-    given = dict(map(setting, parameters))
-    blur = _either(blur, given, "blur")
-    resolution = _either(resolution, given, "resolution")
-    algorithm, weights, ball = _task(given, rows)
-    parts = _parts(rows, X)
+        for name, option in (("rounds", "--rounds"), ("parameters", "--set"), ("blur", "--blur")):
+            if context.get_parameter_source(name) is not click.core.ParameterSource.DEFAULT:
+                raise InvalidInputError(
+                    option, "must not be given with --recording", "a recording is not trained again"
+                )
+        features = None
+        if data.paths or data.named:
+            rows = read_rows(data)
+            features = _by_client(rows, learn_scaling(rows, method)[1])
+        audit = audit_folder(recording, features, limits=limits, resolution=resolution or 0.0)
+        say_lines(leak_table(audit))
+        return
+    rows = read_rows(data)
+    features = _by_client(rows, learn_scaling(rows, method)[1])
+    blur = _either(blur, parameters, "blur")
+    resolution = _either(resolution, parameters, "resolution")
+    algorithm, weights, ball = _task(parameters, rows)
+    labels = sorted(set(rows.labels))
+    if len(labels) != 2:
+        raise UnsupportedError(f"audit-leak: is for two classes; there are {len(labels)}")
+    signs = _by_client(rows, 2.0 * (rows.labels == labels[1]) - 1.0)
     with progress("training with all messages recorded, then attacking them"):
-        found = run_and_audit(
-            parts,
+        trial = run_and_audit(
+            {name: (features[name], signs[name]) for name in features},
             algorithm,
             rounds=rounds,
             limits=limits,
@@ -116,23 +108,13 @@ def audit_leak(
             resolution=resolution,
             **ball,
         )
-    say(_outcome(found.result, blur, resolution))
+    say(_outcome(trial.result, blur, resolution))
     say()
     say("If the server sees each client's messages:")
-    _show(found.of_clients, found.half_known_of_clients)
+    say_lines(leak_table(trial.of_clients, trial.half_known_of_clients))
     say()
     say("If it sees sums over all clients only (secure aggregation):")
-    _show(found.of_sums, found.half_known_of_sums)
-    return 0
-
-
-def _refuse_training(context: click.Context) -> None:
-    """With a recording nothing is trained, so that these would be ignored."""
-    for name, option in (("rounds", "--rounds"), ("parameters", "--set"), ("blur", "--blur")):
-        if context.get_parameter_source(name) is not click.core.ParameterSource.DEFAULT:
-            raise InvalidInputError(
-                option, "must not be given with --recording", "a recording is not trained again"
-            )
+    say_lines(leak_table(trial.of_sums, trial.half_known_of_sums))
 
 
 def _either(option: Any, given: dict[str, Any], name: str) -> Any:
@@ -154,7 +136,7 @@ def _outcome(result: Result, blur: int, resolution: float) -> str:
     return text + "."
 
 
-def _task(given: Mapping[str, Any], rows: Rows) -> tuple[Any, Any, dict[str, Any]]:
+def _task(given: dict[str, Any], rows: Rows) -> tuple[Any, Any, dict[str, Any]]:
     """Method, client weights and ball, as FDRSVC reads them."""
     from fdrsvm.estimators.training import FitSettings, make_estimator
 
@@ -165,28 +147,5 @@ def _task(given: Mapping[str, Any], rows: Rows) -> tuple[Any, Any, dict[str, Any
     return estimator._method(), estimator.client_weights, ball
 
 
-def _features(rows: Rows | None, X: Any) -> dict[str, Array] | None:
-    if rows is None:
-        return None
-    return {name: X[rows.clients == name] for name in rows.client_names}
-
-
-def _parts(rows: Rows, X: Any) -> dict[str, tuple[Array, Array]]:
-    import numpy as np
-
-    labels = np.unique(rows.labels)
-    if len(labels) != 2:
-        raise UnsupportedError(f"audit-leak: is for two classes; there are {len(labels)}")
-    signs = np.where(rows.labels == labels[1], 1.0, -1.0)
-    return {
-        name: (X[rows.clients == name], signs[rows.clients == name]) for name in rows.client_names
-    }
-
-
-def _show(audit: LeakAudit, half_known: LeakAudit | None = None) -> None:
-    from fdrsvm.privacy.leak_trial import leak_table
-
-    say_lines(leak_table(audit, half_known))
-
-
-COMMANDS = (audit_leak,)
+def _by_client(rows: Rows, values: Any) -> dict[str, Array]:
+    return {name: values[rows.clients == name] for name in rows.client_names}

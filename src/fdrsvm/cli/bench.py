@@ -26,7 +26,8 @@ def bench(arguments: Sequence[str]) -> int:
 
     ARGUMENTS go to `python -m benchmarks`, which lists its own with --help after a --.
     """
-    root = find_checkout(Path.cwd())
+    here = Path.cwd()
+    root = next((each for each in (here, *here.parents) if (each / _ENTRY).is_file()), None)
     if root is None:
         raise UnsupportedError(
             "bench: the benchmarks are not part of the installed package; run this in a checkout "
@@ -34,11 +35,3 @@ def bench(arguments: Sequence[str]) -> int:
         )
     command = [sys.executable, "-m", "benchmarks", *arguments]
     return subprocess.run(command, cwd=root, check=False).returncode  # noqa: S603
-
-
-def find_checkout(start: Path) -> Path | None:
-    """The nearest folder above that has benchmarks to run."""
-    return next((each for each in (start, *start.parents) if (each / _ENTRY).is_file()), None)
-
-
-COMMANDS = (bench,)

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from fdrsvm.cli.commands import PATH, Command, data_options, data_settings
+from fdrsvm.cli.commands import PATH, Command, json_option, rows_for, takes_data
 from fdrsvm.cli.console import number, say, say_json, say_words, show_table
 
 if TYPE_CHECKING:
-    from fdrsvm.data.rows import Rows
+    from fdrsvm.data.rows import DataSettings, Rows
     from fdrsvm.inspection.certifying import Flips, Recomputed
     from fdrsvm.model.linear_model import LinearModel
-    from fdrsvm.model.trained_ball import Overrides
 
 
 @click.command(
@@ -27,24 +27,19 @@ example: fdrsvm certify run/model.safetensors
 """,
 )
 @click.argument("model", type=PATH)
-@click.argument("data", type=PATH, nargs=-1)
-@data_options
+@takes_data
 @click.option("--epsilon", type=float, help="Recompute at this radius, not the model's own.")
-@click.option("--kappa", type=float, help="Recompute at this label price.")
+@click.option("--kappa", type=float, help="Recompute at this price of a wrong label.")
 @click.option("--norm", type=click.Choice(("l1", "l2", "linf")), help="Recompute in this norm.")
 @click.option("--c1", type=float, help="Constant of the paper's Proposition 2; needs --c2.")
 @click.option("--c2", type=float, help="Constant of the paper's Proposition 2; needs --c1.")
 @click.option(
     "--tail", type=float, default=2.0, show_default=True, help="Its tail exponent a, above 1."
 )
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@json_option
 def certify(
     model: Path,
-    data: Sequence[Path],
-    named: Sequence[str],
-    client_column: str | None,
-    label: str | None,
-    ignore: Sequence[str],
+    data: DataSettings,
     epsilon: float | None,
     kappa: float | None,
     norm: str | None,
@@ -52,14 +47,13 @@ def certify(
     c2: float | None,
     tail: float,
     as_json: bool,
-) -> int:
-    """Say what is proved of a model, in words and numbers.
+) -> None:
+    """Say what is proved about a model, in words and numbers.
 
-    Worst-case risk, gap, radius and confidence from the file alone. With data, computed again: each
-    client's worst-case risk, exactly, and how far rows must move for decisions to turn. On the rows
-    of training the risks are those of the file.
+    Worst-case risk, gap, radius and confidence come from the file alone. With data, each client's
+    worst-case risk is computed again, exactly, and how far rows must move for decisions to change.
+    On the training rows the risks are those in the file.
     """
-    from fdrsvm.data.rows import read_rows
     from fdrsvm.inspection.certifying import flips, in_words, recompute
     from fdrsvm.inspection.verdict import ignores_features
     from fdrsvm.model.model_file import load_model
@@ -68,25 +62,21 @@ def certify(
     if (c1 is None) != (c2 is None):
         raise click.UsageError("--c1 and --c2 go together.")
     given = Overrides(epsilon, kappa, norm)
-    if given != Overrides() and not (data or named):
+    if given != Overrides() and not (data.paths or data.named):
         raise click.UsageError("--epsilon, --kappa and --norm need data to recompute on.")
     loaded = load_model(model)
-    rows = None
-    if data or named:
-        settings = data_settings(data, named, client_column, label, ignore)
-        rows = read_rows(settings, features=loaded.feature_names)
+    rows = rows_for(loaded, data)
     words = [*in_words(loaded), _confidence(loaded, rows, c1, c2, tail)]
     again = None if rows is None else recompute(loaded, rows, given)
     turns = None if rows is None else flips(loaded, rows, norm)
     if as_json:
         say_json(_content(loaded, words, again, turns))
-        return 0
+        return
     for sentence in words:
         say_words(sentence)
-    if again is not None and turns is not None:
-        _show_recomputed(again, given)
-        _show_flips(loaded, turns, is_flat=rows is not None and ignores_features(loaded, rows))
-    return 0
+    if rows is not None and again is not None and turns is not None:
+        _show_recomputed(again, is_other_ball=given != Overrides())
+        _show_flips(loaded, turns, is_flat=ignores_features(loaded, rows))
 
 
 def _confidence(
@@ -117,33 +107,21 @@ def _confidence(
     )
 
 
-def _show_recomputed(again: Recomputed, given: Overrides) -> None:
-    from fdrsvm.model.trained_ball import Overrides
-
+def _show_recomputed(again: Recomputed, *, is_other_ball: bool) -> None:
     say()
     say("Recomputed on the data given:")
     has_classes = any(one.label is not None for one in again.risks)
-    headings = ["client", *(["class"] if has_classes else [])]
-    rows = [
-        [
-            one.client,
-            *([str(one.label)] if has_classes else []),
-            str(one.n_rows),
-            number(one.epsilon),
-            number(one.mean_loss, 6),
-            number(one.worst_case, 6),
-            "-" if one.stated is None else number(one.stated, 6),
-        ]
-        for one in again.risks
-    ]
-    show_table(
-        [*headings, "rows", "epsilon", "mean loss", "worst-case risk", "in the file"],
-        rows,
-        n_left=len(headings),
-    )
-    total = ", ".join(number(value, 6) for value in again.objectives)
-    say(f"Weighted sum: {total}")
-    if given != Overrides():
+    names = ["client", "class"] if has_classes else ["client"]
+    lines = []
+    for one in again.risks:
+        stated = "-" if one.stated is None else number(one.stated, 6)
+        risks = [number(one.mean_loss, 6), number(one.worst_case, 6), stated]
+        labels = [one.client, str(one.label)][: len(names)]
+        lines.append([*labels, str(one.n_rows), number(one.epsilon), *risks])
+    headings = [*names, "rows", "epsilon", "mean loss", "worst-case risk", "in the file"]
+    show_table(headings, lines, n_left=len(names))
+    say(f"Weighted sum: {', '.join(number(value, 6) for value in again.objectives)}")
+    if is_other_ball:
         say("The radius, label price or norm is not that of training: compare nothing with it.")
     elif again.agrees is not None:
         rounded = f", rounded up by less than {again.resolution:g} each" * (again.resolution > 0.0)
@@ -174,8 +152,6 @@ def _show_flips(model: LinearModel, turns: Flips, *, is_flat: bool) -> None:
 def _content(
     model: LinearModel, words: Sequence[str], again: Recomputed | None, turns: Flips | None
 ) -> dict[str, Any]:
-    from dataclasses import asdict
-
     from fdrsvm.core.plain_json import encode, plain
     from fdrsvm.inspection.certifying import proved
 
@@ -192,6 +168,3 @@ def _content(
         content["n_clipped"] = again.n_clipped
         content["flips"] = {str(part): move for part, move in turns.moves.items()}
     return dict(encode(plain(content, "certificate")))
-
-
-COMMANDS = (certify,)

@@ -1,18 +1,21 @@
-"""What all commands share: ``--debug``, numbers with limits, data files, NAME=VALUE."""
+"""What commands share: ``--debug``, numbers with limits, options defined once, data, results."""
 
 from __future__ import annotations
 
+import functools
 import tomllib
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from fdrsvm.cli.console import put_content, say, warn
 from fdrsvm.errors import FDRSVMError, InvalidInputError
 
 if TYPE_CHECKING:
-    from fdrsvm.data.rows import DataSettings
+    from fdrsvm.data.rows import DataSettings, Rows
+    from fdrsvm.model.linear_model import LinearModel
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 
@@ -21,37 +24,35 @@ COUNT = click.IntRange(min=1)
 PATH = click.Path(path_type=Path)
 
 
-def _note_debug(context: click.Context, parameter: click.Parameter, value: bool) -> None:  # noqa: ARG001
-    if value:
-        context.obj["debug"] = True
-
-
-def _debug_option() -> click.Option:
-    return click.Option(
-        ["--debug"],
-        is_flag=True,
-        expose_value=False,
-        callback=_note_debug,
-        help="Show where an error comes from.",
-    )
-
-
-class Command(click.Command):
+class _Debuggable(click.Command):
     """A command that can be told to show tracebacks."""
 
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
-        self.params.append(_debug_option())
+
+        def note(context: click.Context, _: click.Parameter, value: bool) -> None:
+            if value:  # once is enough, for a group or for its command
+                context.obj["debug"] = True
+
+        self.params.append(
+            click.Option(
+                ["--debug"],
+                is_flag=True,
+                expose_value=False,
+                callback=note,
+                help="Show where an error comes from.",
+            )
+        )
 
 
-class Group(click.Group):
+class Command(_Debuggable):
+    """A command with ``--debug``."""
+
+
+class Group(_Debuggable, click.Group):
     """Commands in the order in which they were added, each with ``--debug``."""
 
     command_class = Command
-
-    def __init__(self, *args: Any, **options: Any) -> None:
-        super().__init__(*args, **options)
-        self.params.append(_debug_option())
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002
         """In the order of a first use."""
@@ -60,15 +61,15 @@ class Group(click.Group):
 
 def named_files(texts: Iterable[str], option: str) -> dict[str, Path]:
     """NAME=FILE, several times; names differ."""
-    found: dict[str, Path] = {}
+    files: dict[str, Path] = {}
     for text in texts:
         name, _, file = text.partition("=")
         if not name or not file:
             raise InvalidInputError(option, "must be NAME=FILE", f"it is {text!r}")
-        if name in found:
+        if name in files:
             raise InvalidInputError(option, "names must differ", f"{name!r} is there twice")
-        found[name] = Path(file)
-    return found
+        files[name] = Path(file)
+    return files
 
 
 def setting(text: str) -> tuple[str, Any]:
@@ -82,10 +83,39 @@ def setting(text: str) -> tuple[str, Any]:
         return name, value
 
 
+# Options of several commands
+
+json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+fault_option = click.option(
+    "--fault",
+    "--positive",
+    "fault",
+    metavar="LABEL",
+    help="Of two classes, the one whose F1 is reported [the rarer one in training].",
+)
+
+
+def set_option(of: str, example: str) -> Callable[[_Function], _Function]:
+    """``--set NAME=VALUE``, several times, as a dictionary ``parameters``."""
+
+    def read(_: click.Context, __: click.Parameter, texts: Sequence[str]) -> dict[str, Any]:
+        return dict(map(setting, texts))
+
+    return click.option(
+        "--set",
+        "parameters",
+        multiple=True,
+        metavar="NAME=VALUE",
+        callback=read,
+        help=f"A parameter of {of}, such as {example}; may be repeated.",
+    )
+
+
 def data_options(function: _Function) -> _Function:
-    """Which files, and what their columns are."""
+    """Which files, and what their columns are: arguments ``data``, ``named`` and so on."""
     for option in reversed(
         (
+            click.argument("data", type=PATH, nargs=-1),
             click.option(
                 "--client",
                 "named",
@@ -103,7 +133,7 @@ def data_options(function: _Function) -> _Function:
                 "--ignore",
                 multiple=True,
                 metavar="COLUMN",
-                help="A column that is no feature; may be repeated.",
+                help="A column that is not a feature; may be repeated.",
             ),
         )
     ):
@@ -111,34 +141,61 @@ def data_options(function: _Function) -> _Function:
     return function
 
 
-def fault_option(function: _Function) -> _Function:
-    """Which class the scores of one class are of."""
-    return click.option(
-        "--fault",
-        "--positive",
-        "fault",
-        metavar="LABEL",
-        help="The class whose F1 counts, of two [the rarer one in training].",
-    )(function)
+def takes_data(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Gives a command what ``data_options`` got as one argument ``data``, a DataSettings."""
+
+    @data_options
+    @functools.wraps(function)
+    def command(
+        data: Iterable[Path],
+        named: Iterable[str],
+        client_column: str | None,
+        label: str | None,
+        ignore: Iterable[str],
+        **others: Any,
+    ) -> Any:
+        from fdrsvm.data.rows import DataSettings
+
+        settings = DataSettings(
+            paths=tuple(data),
+            named=named_files(named, "--client"),
+            label=label or DataSettings.label,
+            client_column=client_column,
+            ignore=tuple(ignore),
+        )
+        return function(data=settings, **others)
+
+    return command
 
 
-def data_settings(
-    data: Iterable[Path],
-    named: Iterable[str],
-    client_column: str | None,
-    label: str | None,
-    ignore: Iterable[str],
-) -> DataSettings:
-    """From what ``data_options`` got."""
-    from fdrsvm.data.rows import DataSettings
+# Data and results
 
-    return DataSettings(
-        paths=tuple(data),
-        named=named_files(named, "--client"),
-        label=label or DataSettings.label,
-        client_column=client_column,
-        ignore=tuple(ignore),
-    )
+
+def rows_for(model: LinearModel, data: DataSettings) -> Rows | None:
+    """The rows with the model's features; None where no data were given."""
+    from fdrsvm.data.rows import read_rows
+
+    return read_rows(data, features=model.feature_names) if data.paths or data.named else None
+
+
+def put_result(content: bytes, output: Path | None, said: str) -> None:
+    """In a file, which is said, or on standard output."""
+    from fdrsvm.core.files import write_atomically
+
+    if output is None:
+        put_content(content.decode())
+    else:
+        write_atomically(output, content)
+        say(f"{said}: {output}")
+
+
+def warn_of(model: LinearModel, rows: Rows | None = None) -> None:
+    """What is wrong with a model, on these rows or in training, if anything is."""
+    from fdrsvm.inspection.verdict import verdict
+
+    fault = verdict(model, rows)
+    if fault is not None:
+        warn(fault)
 
 
 def missing_extra(error: ModuleNotFoundError, what: str, extra: str) -> FDRSVMError:

@@ -64,14 +64,17 @@ def warn_lines(text: str) -> None:
 
 def _put(text: str) -> None:
     try:
-        sys.stdout.write(
-            _encodable(text, sys.stdout)
-        )  # click's echo would take what looks like colour out of a file
+        # Not by click's echo: it would take what looks like colour out of a file.
+        sys.stdout.write(_encodable(text, sys.stdout))
         sys.stdout.flush()
     except BrokenPipeError:  # whoever reads has seen enough, and click ends the program
         raise
     except OSError as error:
-        _give_up(sys.stdout)
+        # What could not be written must not be tried again at the end, when nobody can say so.
+        with contextlib.suppress(OSError):
+            nowhere = os.open(os.devnull, os.O_WRONLY)
+            os.dup2(nowhere, sys.stdout.fileno())
+            os.close(nowhere)
         raise OSError(error.errno, error.strerror, "standard output") from error
 
 
@@ -79,14 +82,6 @@ def _encodable(text: str, stream: TextIO) -> str:
     """What the stream's encoding lacks as escapes: a name must not end what has succeeded."""
     encoding = getattr(stream, "encoding", None) or "utf-8"
     return text.encode(encoding, "backslashreplace").decode(encoding)
-
-
-def _give_up(stream: TextIO) -> None:
-    """What could not be written must not be tried again at the end, when nobody can say so."""
-    with contextlib.suppress(OSError):
-        nowhere = os.open(os.devnull, os.O_WRONLY)
-        os.dup2(nowhere, stream.fileno())
-        os.close(nowhere)
 
 
 def show_table(headings: Sequence[str], rows: Sequence[Sequence[str]], n_left: int = 1) -> None:

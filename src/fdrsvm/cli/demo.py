@@ -45,6 +45,3 @@ def demo(output: Path, seed: int, data: Path | None) -> int:
     say_lines(format_table(outcomes).splitlines())
     say(f"Report: {path}")
     return 0
-
-
-COMMANDS = (demo,)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +14,7 @@ from fdrsvm.cli.commands import (
     data_options,
     fault_option,
     named_files,
-    setting,
+    set_option,
 )
 from fdrsvm.cli.console import number, progress, say, show_table, warn
 from fdrsvm.errors import InvalidInputError
@@ -35,17 +35,18 @@ example: fdrsvm fit plants/ --set epsilon=0.01 --set norm=l2
          fdrsvm fit --config run.toml --set tol=1e-6
 """,
 )
-@click.argument("data", type=PATH, nargs=-1)
 @data_options
 @fault_option
-@click.option("--config", type=PATH, help="TOML file; what is given here goes before it.")
+@click.option("--config", type=PATH, help="TOML file of settings; options typed here override it.")
 @click.option("--contract", type=PATH, help="Data contract (JSON), checked first.")
-@click.option("--clip", is_flag=True, help="Move values to the contract's limits, not refuse them.")
+@click.option(
+    "--clip", is_flag=True, help="Move values to the contract's limits instead of refusing them."
+)
 @click.option(
     "--scaling",
     metavar="none|minmax|limits|standard",
-    help="minmax: range over all clients; limits: the contract's, so that nothing leaves a client "
-    "for it; standard: mean and variance [minmax].",
+    help="minmax: range over all clients; limits: those of the contract, for which nothing has "
+    "to leave a client; standard: mean and variance [minmax].",
 )
 @click.option("--estimator", metavar="FDRSVC|DRSVC|FedSVC", help="What to train [FDRSVC].")
 @click.option(
@@ -54,13 +55,7 @@ example: fdrsvm fit plants/ --set epsilon=0.01 --set norm=l2
     help="balanced: every class weighs the same, however rare it is; weights of your own are a "
     "parameter, class_weight.",
 )
-@click.option(
-    "--set",
-    "parameters",
-    multiple=True,
-    metavar="NAME=VALUE",
-    help="A parameter of the estimator, such as epsilon=0.01; may be repeated.",
-)
+@set_option("the estimator", "epsilon=0.01")
 @click.option(
     "--output",
     type=PATH,
@@ -99,19 +94,16 @@ def fit(output: Path, **options: Any) -> int:
 
 
 def _settings(
+    config: Path | None,
     data: Sequence[Path],
     named: Sequence[str],
-    client_column: str | None,
-    label: str | None,
     ignore: Sequence[str],
-    config: Path | None,
-    contract: Path | None,
-    clip: bool,
     scaling: str | None,
     estimator: str | None,
     fault: str | None,
     class_weight: str | None,
-    parameters: Sequence[str],
+    parameters: dict[str, Any],
+    **given: Any,
 ) -> FitSettings:
     """The file's, and what was typed in its place."""
     from dataclasses import replace
@@ -119,25 +111,17 @@ def _settings(
     from fdrsvm.estimators.training import FitSettings, read_configuration, read_value
 
     settings = FitSettings() if config is None else read_configuration(config)
-    given = {
-        "paths": tuple(data),
-        "named": named_files(named, "--client"),
-        "client_column": client_column,
-        "label": label,
-        "ignore": tuple(ignore),
-        "contract": contract,
-        "clip": clip,
-    }
+    given |= {"paths": tuple(data), "named": named_files(named, "--client")}
+    given["ignore"] = tuple(ignore)
     settings = settings.with_data(**{name: value for name, value in given.items() if value})
-    if estimator is not None and estimator != settings.estimator:
-        settings = replace(settings, estimator=estimator)
     settings = replace(
-        settings, scaling=scaling or settings.scaling, clip=settings.clip or settings.data.clip
+        settings,
+        estimator=estimator or settings.estimator,
+        scaling=scaling or settings.scaling,
+        clip=settings.clip or settings.data.clip,
+        fault=fault or settings.fault,
     )
-    settings = replace(settings, fault=fault or settings.fault)
-    typed = dict(map(setting, parameters))
-    if class_weight is not None:
-        typed["class_weight"] = class_weight
+    typed = parameters | ({} if class_weight is None else {"class_weight": class_weight})
     return settings.with_params({name: read_value(value) for name, value in typed.items()})
 
 
@@ -156,41 +140,27 @@ def _show(training: Training) -> None:
         say(f"F1 counts {model.record[POSITIVE]!r}; --fault chooses another")
     say()
     certificate = model.certificate
-    facts = [
-        [
-            str(certificate["n_iter"]),
-            number(one.objective, 6),
-            number(one.lower_bound, 6),
-            f"{one.gap:.1e}",
-        ]
-        for one in proved(model)
-    ]
-    names = [str(label) for label in model.classes] if len(facts) > 1 else [""]
-    headings = ["rounds", _objective(model.estimator), "lower bound", "certified gap"]
+    objective = "objective" if model.estimator == "FedSVC" else "worst-case risk"
+    headings = ["rounds", objective, "lower bound", "certified gap"]
+    facts = []
+    for one in proved(model):
+        bounds = [number(one.objective, 6), number(one.lower_bound, 6), f"{one.gap:.1e}"]
+        facts.append([str(certificate["n_iter"]), *bounds])
     if len(facts) > 1:
-        show_table(["class", *headings], [[n, *row] for n, row in zip(names, facts, strict=True)])
+        by_class = zip(map(str, model.classes), facts, strict=True)
+        show_table(["class", *headings], [[label, *fact] for label, fact in by_class])
     else:
         show_table(headings, facts, n_left=0)
     per_client = certificate.get(
         "worst_case_risk_per_client", certificate.get("objective_per_client")
     )
     if per_client is not None:
+        from fdrsvm.core.plain_json import from_plain
+
         say()
-        _show_clients(per_client, rows.counts(), model.estimator)
-
-
-def _show_clients(per_client: Mapping[str, Any], counts: Mapping[str, int], estimator: str) -> None:
-    from fdrsvm.core.plain_json import from_plain
-
-    rows = []
-    for name, risk in from_plain(dict(per_client)).items():
-        values = [risk] if isinstance(risk, float) else list(risk)
-        rows.append([str(name), str(counts[str(name)]), " ".join(number(v, 6) for v in values)])
-    show_table(["client", "rows", _objective(estimator)], rows)
-
-
-def _objective(estimator: str) -> str:
-    return "objective" if estimator == "FedSVC" else "worst-case risk"
-
-
-COMMANDS = (fit,)
+        counts, lines = rows.counts(), []
+        for name, risk in from_plain(dict(per_client)).items():
+            values = [risk] if isinstance(risk, float) else list(risk)
+            texts = " ".join(number(value, 6) for value in values)
+            lines.append([str(name), str(counts[str(name)]), texts])
+        show_table(["client", "rows", objective], lines)

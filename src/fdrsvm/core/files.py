@@ -3,7 +3,7 @@
 A write goes to a temporary file beside the target and is then renamed. A process that is killed in
 between leaves the temporary file; the next write of the same target takes it away. Files that
 belong together are all written before the first is renamed, so that a full disk leaves none of
-them. What is no file, such as a device or a pipe, is written to and never renamed over.
+them. What is not a file, such as a device or a pipe, is written to and never renamed over.
 """
 
 from __future__ import annotations
@@ -70,7 +70,8 @@ class _Write:
         self.new: Path | None = None
         self.old: Path | None = None
         self.is_in_place = False
-        self.is_stream = _is_stream(path)
+        # A rename would put a file in the place of a device, a pipe or a socket.
+        self.is_stream = os.path.exists(path) and not (os.path.isfile(path) or os.path.isdir(path))
 
     def prepare(self) -> None:
         if self.is_stream:
@@ -122,15 +123,6 @@ class _Write:
             if path is not None:
                 with contextlib.suppress(OSError):
                     path.unlink(missing_ok=True)
-
-
-def _is_stream(path: PathLike) -> bool:
-    """Whether a rename would put a file in the place of a device, a pipe or a socket."""
-    try:
-        mode = os.stat(path).st_mode
-    except OSError:
-        return False
-    return not (stat.S_ISREG(mode) or stat.S_ISDIR(mode))
 
 
 @contextlib.contextmanager

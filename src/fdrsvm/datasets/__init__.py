@@ -7,7 +7,6 @@
 from __future__ import annotations
 
 from fdrsvm.datasets import corrupt, partition
-from fdrsvm.datasets._csv import DataError
 from fdrsvm.datasets.fetch import DataWarning, FetchError
 from fdrsvm.datasets.pump import (
     FEATURE_NAMES,
@@ -22,7 +21,7 @@ from fdrsvm.datasets.pump import (
     split_pump_pool,
 )
 from fdrsvm.datasets.synthetic import ScalabilityData, make_scalability
-from fdrsvm.datasets.uci import UCI_NAMES, load_uci
+from fdrsvm.datasets.uci import UCI_NAMES, DataError, load_uci
 
 __all__ = [
     "FEATURE_NAMES",

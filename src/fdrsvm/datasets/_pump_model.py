@@ -9,6 +9,7 @@ from __future__ import annotations
 import dataclasses
 import math
 from dataclasses import dataclass
+from functools import lru_cache, partial
 from typing import Any
 
 import numpy as np
@@ -179,17 +180,25 @@ def simulate_pump(
     )
     leaks = overrides.pop("leak")
     n_samples, first, every, dt = _time_grid(duration, start, sample_rate, step)
-    done: dict[tuple[float, PumpParameters], Array] = {}
+    simulate = lru_cache(maxsize=None)(partial(_simulate, n_samples, every, dt))
     records = []
     for index in np.ndindex(leaks.shape):
         changes = {name: float(values[index]) for name, values in overrides.items()}
-        key = check_non_negative(leaks[index], "leak"), dataclasses.replace(pump, **changes)
-        if key not in done:
-            done[key] = _run(*key, n_samples, every, dt)[first:]
-        records.append(done[key])
+        changed = dataclasses.replace(pump, **changes)
+        records.append(simulate(changed, check_non_negative(leaks[index], "leak"))[first:])
     record = np.stack(records).reshape(*leaks.shape, n_samples - first, kernel.N_SIGNALS)
-    time = np.arange(first, n_samples) / sample_rate
-    return _as_run(time, record)
+    return PumpRun(
+        time=np.arange(first, n_samples) / sample_rate,
+        flow=record[..., kernel.FLOW] * _LITRES_PER_MINUTE,
+        pressure=record[..., kernel.PRESSURE] / _BAR,
+        inlet_flow=record[..., kernel.INLET_FLOW] * _LITRES_PER_MINUTE,
+        inlet_pressure=record[..., kernel.INLET_PRESSURE] / _BAR,
+        speed=record[..., kernel.SPEED] * _RPM,
+        torque=record[..., kernel.TORQUE].copy(),
+        leak_flow=record[..., kernel.LEAK_FLOW] * _LITRES_PER_MINUTE,
+        angle=record[..., kernel.ANGLE].copy(),
+        chamber_pressure=record[..., kernel.FIRST_CHAMBER :] / _BAR,
+    )
 
 
 def _broadcast_runs(**given: Any) -> dict[str, Array]:
@@ -236,10 +245,8 @@ def _time_grid(
     return last + 1, first, every, 1.0 / (sample_rate * every)
 
 
-def _run(leak: float, pump: PumpParameters, n_samples: int, every: int, dt: float) -> Array:
-    run = kernel.Pump(_circuit(pump, leak), _mechanics(pump), _motor(pump)).run(
-        step=dt, every=every, n_samples=n_samples
-    )
+def _simulate(n_samples: int, every: int, dt: float, pump: PumpParameters, leak: float) -> Array:
+    run = kernel_pump(pump, leak).run(step=dt, every=every, n_samples=n_samples)
     if run.failed_step > 0:
         raise InvalidInputError(
             "step",
@@ -249,7 +256,8 @@ def _run(leak: float, pump: PumpParameters, n_samples: int, every: int, dt: floa
     return run.record
 
 
-def _circuit(pump: PumpParameters, leak: float) -> kernel.Circuit:
+def circuit_of(pump: PumpParameters, leak: float) -> kernel.Circuit:
+    """The hydraulics, with this leak."""
     speed = pump.discharge_coefficient * math.sqrt(2.0 / pump.density)  # at a drop of 1 Pa
 
     def valve(area: float) -> kernel.Valve:
@@ -287,8 +295,9 @@ def _circuit(pump: PumpParameters, leak: float) -> kernel.Circuit:
     )
 
 
-def _mechanics(pump: PumpParameters) -> kernel.Mechanics:
-    return kernel.Mechanics(
+def kernel_pump(pump: PumpParameters, leak: float) -> kernel.Pump:
+    """The compiled model: hydraulics with this leak, mechanics and motor."""
+    mechanics = kernel.Mechanics(
         crank=pump.crank_radius,
         rod=pump.rod_length,
         plunger_area=pump.plunger_area,
@@ -299,10 +308,7 @@ def _mechanics(pump: PumpParameters) -> kernel.Mechanics:
         coulomb=pump.coulomb_friction,
         viscous=pump.viscous_friction,
     )
-
-
-def _motor(pump: PumpParameters) -> kernel.Motor:
-    return kernel.Motor(
+    motor = kernel.Motor(
         reference=pump.reference_speed,
         gain=pump.proportional_gain,
         integral_gain=pump.integral_gain,
@@ -312,18 +318,4 @@ def _motor(pump: PumpParameters) -> kernel.Motor:
         filter_rate=2.0 * math.pi * pump.speed_filter,
         gear=pump.gear,
     )
-
-
-def _as_run(time: Array, record: Array) -> PumpRun:
-    return PumpRun(
-        time=time,
-        flow=record[..., kernel.FLOW] * _LITRES_PER_MINUTE,
-        pressure=record[..., kernel.PRESSURE] / _BAR,
-        inlet_flow=record[..., kernel.INLET_FLOW] * _LITRES_PER_MINUTE,
-        inlet_pressure=record[..., kernel.INLET_PRESSURE] / _BAR,
-        speed=record[..., kernel.SPEED] * _RPM,
-        torque=record[..., kernel.TORQUE].copy(),
-        leak_flow=record[..., kernel.LEAK_FLOW] * _LITRES_PER_MINUTE,
-        angle=record[..., kernel.ANGLE].copy(),
-        chamber_pressure=record[..., kernel.FIRST_CHAMBER :] / _BAR,
-    )
+    return kernel.Pump(circuit_of(pump, leak), mechanics, motor)

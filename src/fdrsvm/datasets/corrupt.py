@@ -19,7 +19,7 @@ from fdrsvm.core.arrays import (
     check_non_negative,
 )
 from fdrsvm.datasets._random import RandomState, as_generator
-from fdrsvm.datasets.partition import check_count_within
+from fdrsvm.datasets.partition import check_count_within, check_vector
 from fdrsvm.errors import InvalidInputError
 
 __all__ = ["add_noise", "drop_sensors", "flip_labels"]
@@ -60,10 +60,7 @@ def flip_labels(
     >>> int((corrupt.flip_labels(y, 0.15, random_state=0) != y).sum())
     3
     """
-    shape = np.shape(y)
-    if len(shape) != 1 or shape[0] == 0:
-        raise InvalidInputError("y", "must be a vector with at least one entry", f"shape {shape}")
-    labels = check_labels(y, shape[0]).copy()
+    labels = check_labels(y, check_vector(np.asarray(y), "y").size).copy()
     share = check_non_negative(share, "share")
     if share > 1.0:
         raise InvalidInputError("share", "must be at most 1", f"it is {share:g}")
@@ -94,7 +91,14 @@ def add_noise(
     """
     data = _check_dense(X)
     check_choice(relative_to, "relative_to", ("range", "std", "unit"))
-    deviation = _check_scale(scale, data.shape[1])
+    n_features = data.shape[1]
+    deviation = np.full(n_features, scale) if np.ndim(scale) == 0 else np.asarray(scale)
+    if deviation.shape != (n_features,):
+        raise InvalidInputError(
+            "scale", f"must be a number or have shape ({n_features},)", f"shape {deviation.shape}"
+        )
+    for p, value in enumerate(deviation):
+        check_non_negative(value, "scale" if np.ndim(scale) == 0 else f"scale[{p}]")
     if relative_to == "range":
         deviation = deviation * np.ptp(data, axis=0)
     elif relative_to == "std":
@@ -137,17 +141,6 @@ def _check_dense(X: Any) -> Array:
     if sparse.issparse(X):
         raise InvalidInputError("X", "must be dense: noise fills every cell", "it is sparse")
     return np.asarray(check_matrix(X))
-
-
-def _check_scale(scale: Any, n_features: int) -> Array:
-    if np.ndim(scale) == 0:
-        return np.full(n_features, check_non_negative(scale, "scale"))
-    scales = np.asarray(scale)
-    if scales.shape != (n_features,):
-        raise InvalidInputError(
-            "scale", f"must be a number or have shape ({n_features},)", f"shape {scales.shape}"
-        )
-    return np.array([check_non_negative(value, f"scale[{p}]") for p, value in enumerate(scales)])
 
 
 def _rows_by_client(clients: Any, n_rows: int) -> list[npt.NDArray[np.int64]]:

@@ -3,9 +3,11 @@
 Environment variables: FDRSVM_CACHE names the cache folder; FDRSVM_UCI_URL names a mirror of
 https://archive.ics.uci.edu/static/public, where ``<id>/data.csv`` is a data set.
 
-Not by pooch: it checks the bytes of a file, where ours is checked by what it says, since UCI may
-write the same numbers otherwise; it has no limit on size, and would be one more dependency for the
-forty lines of ``download``.
+Not by pooch, of which 1.9.0 was read: it checks the bytes of a file, where ours is checked by what
+it says, since UCI may write the same numbers differently; it reads a file to the end however large
+it is, and asks again after every error of the server, a missing file included. A downloader of our
+own would mend the last two, and would be the forty lines of ``download`` again, with requests,
+platformdirs, packaging and (for the bar) tqdm as further dependencies.
 """
 
 from __future__ import annotations
@@ -97,12 +99,9 @@ def download(address: str, title: str, *, progress: bool | None = None) -> bytes
     show = sys.stderr.isatty() if progress is None else progress
     reason = ""
     for attempt in range(_ATTEMPTS):
-        if attempt:
-            time.sleep(_PAUSE * attempt)
+        time.sleep(_PAUSE * attempt)
         try:
             return _download_once(address, title if show else None)
-        except FetchError as error:
-            raise FetchError(f"{address}: {error}") from None
         except _TransientError as error:
             reason = str(error)
     raise FetchError(f"{address}: {reason} ({_ATTEMPTS} attempts)")
@@ -121,21 +120,23 @@ def _download_once(address: str, title: str | None) -> bytes:
             _draw_bar(title, 0, total)
             while chunk := response.read(_CHUNK):
                 content += chunk
-                if len(content) > _MAX_BYTES:
-                    raise FetchError(f"the file is larger than {_MAX_BYTES} bytes and was not kept")
                 _draw_bar(title, len(content), total)
-    except FetchError:  # an OSError, as are those below
-        raise
+                if len(content) > _MAX_BYTES:
+                    break
     except urllib.error.HTTPError as error:
         error.close()
-        kind = _TransientError if error.code >= 500 or error.code == 429 else FetchError
-        raise kind(f"the server answered {error.code} {error.reason}") from None
+        answer = f"the server answered {error.code} {error.reason}"
+        if error.code >= 500 or error.code == 429:
+            raise _TransientError(answer) from None
+        raise FetchError(f"{address}: {answer}") from None
     except urllib.error.URLError as error:
         raise _TransientError(f"no connection: {error.reason}") from None
     except (OSError, http.client.HTTPException) as error:
         raise _TransientError(f"the connection broke: {error or type(error).__name__}") from None
     if title is not None:
         sys.stderr.write("\n")
+    if len(content) > _MAX_BYTES:
+        raise FetchError(f"{address}: the file is larger than {_MAX_BYTES} bytes and was not kept")
     if total is not None and len(content) != total:
         raise _TransientError(f"the file came in short, {len(content)} of {total} bytes")
     return bytes(content)

@@ -169,11 +169,7 @@ def _deal_by_class(codes: ClientIds, shares: Array, random_state: RandomState) -
 
 
 def _codes(values: Any, argument: str) -> ClientIds:
-    array = np.asarray(values)
-    if array.ndim != 1 or array.size == 0:
-        raise InvalidInputError(
-            argument, "must be a vector with at least one entry", f"its shape is {array.shape}"
-        )
+    array = check_vector(np.asarray(values), argument)
     if array.dtype.kind == "f" and np.isnan(array).any():
         row = int(np.flatnonzero(np.isnan(array))[0])
         raise InvalidInputError(argument, "must not be missing", f"row {row} is nan")
@@ -183,24 +179,28 @@ def _codes(values: Any, argument: str) -> ClientIds:
         raise InvalidInputError(argument, "entries must be of one kind", "they are mixed") from None
 
 
-def check_count_within(value: Any, argument: str, low: int, high: int) -> int:
+def check_vector(array: npt.NDArray[Any], argument: str) -> npt.NDArray[Any]:
+    """An array with one entry per row."""
+    if array.ndim != 1 or array.size == 0:
+        raise InvalidInputError(
+            argument, "must be a vector with at least one entry", f"its shape is {array.shape}"
+        )
+    return array
+
+
+def check_count_within(
+    value: Any, argument: str, low: int, high: int, rule: str | None = None
+) -> int:
     """A whole number, neither below ``low`` nor above ``high``."""
     is_count = isinstance(value, int | np.integer) and not isinstance(value, bool)
     if not is_count or not low <= value <= high:
-        raise InvalidInputError(
-            argument, f"must be an integer from {low} to {high}", f"it is {value!r}"
-        )
+        rule = rule or f"must be an integer from {low} to {high}"
+        raise InvalidInputError(argument, rule, f"it is {value!r}")
     return int(value)
 
 
 def _check_clients(
     n_clients: Any, available: int, argument: str = "n_clients", per: str = "rows"
 ) -> int:
-    is_count = isinstance(n_clients, int | np.integer) and not isinstance(n_clients, bool)
-    if not is_count or not 1 <= n_clients <= available:
-        raise InvalidInputError(
-            argument,
-            f"there must be at least 1 client and no more than the {available} {per}",
-            f"it asks for {n_clients!r}",
-        )
-    return int(n_clients)
+    rule = f"there must be at least 1 client and no more than the {available} {per}"
+    return check_count_within(n_clients, argument, 1, available, rule)

@@ -6,10 +6,12 @@ says, not of its bytes: another line end or ``0.02`` for ``0.0200`` is the same 
 
 from __future__ import annotations
 
+import csv
 import hashlib
+import math
 import os
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -18,18 +20,58 @@ from sklearn.datasets import load_breast_cancer
 from sklearn.utils import Bunch
 
 from fdrsvm.core.arrays import Array, check_choice
-from fdrsvm.core.texts import csv_text
+from fdrsvm.core.texts import as_meant, csv_text
+from fdrsvm.data.tables import as_number, csv_rows
 from fdrsvm.datasets import fetch
-from fdrsvm.datasets._csv import Cells, DataError, read_cells, read_matrix
 from fdrsvm.datasets._uci_sets import SETS, UciSet
 from fdrsvm.datasets.fetch import DataWarning, FetchError
-from fdrsvm.errors import InvalidInputError
+from fdrsvm.errors import FDRSVMError, InvalidInputError
 
-__all__ = ["UCI_NAMES", "load_uci"]
+__all__ = ["UCI_NAMES", "DataError", "load_uci"]
 
 DATA_VARIABLE = "FDRSVM_DATA"
 LABEL = "label"
 UCI_NAMES = tuple(SETS)
+_MISSING = ("", "?")  # UCI writes either
+
+
+class DataError(FDRSVMError, ValueError):
+    """A data file breaks a rule.
+
+    Attributes
+    ----------
+    file : str
+        Path or address of the file.
+    rule : str
+        What must hold.
+    found : str
+        What is there instead.
+    line : int or None
+        Line in the file, counted from 1 as editors do.
+    column : str or None
+        Name of the column.
+    """
+
+    def __init__(
+        self,
+        file: str,
+        rule: str,
+        found: str,
+        *,
+        line: int | None = None,
+        column: str | None = None,
+    ) -> None:
+        self.file = file
+        self.rule = rule
+        self.found = found
+        self.line = line
+        self.column = column
+        super().__init__(file, rule, found)
+
+    def __str__(self) -> str:
+        line = "" if self.line is None else f", line {self.line}"
+        column = "" if self.column is None else f", column {self.column!r}"
+        return f"{self.file}{line}{column}: {self.rule}; {self.found}"
 
 
 @dataclass
@@ -40,6 +82,37 @@ class _Content:
     classes: list[str]
     names: list[str]
     recordings: list[str] | None
+
+    def fault(self, item: UciSet) -> str | None:
+        """None if the content is what it was when it was recorded."""
+        found = content_sha256(self.X, self.classes)
+        if found != item.sha256:
+            return f"its SHA-256 is {found}, not {item.sha256}"
+        if self.recordings is not None and item.recordings_sha256 is not None:
+            found = hashlib.sha256("\n".join(self.recordings).encode()).hexdigest()
+            if found != item.recordings_sha256:
+                return f"the SHA-256 of its row names is {found}, not {item.recordings_sha256}"
+        return None
+
+    def as_csv(self, item: UciSet) -> bytes:
+        """In the layout of a folder's file; ``repr`` loses nothing."""
+        rows = [["" if value != value else repr(value) for value in row] for row in self.X.tolist()]
+        header = [*self.names, LABEL]
+        lines = [[*row, label] for row, label in zip(rows, self.classes, strict=True)]
+        if self.recordings is not None:
+            header.insert(0, str(item.recordings))
+            lines = [[name, *line] for name, line in zip(self.recordings, lines, strict=True)]
+        return csv_text([header, *lines]).encode()
+
+
+def content_sha256(X: Array, classes: Sequence[str]) -> str:
+    """Of the numbers in single precision, missing ones alike, and the classes in our spelling."""
+    single = np.where(np.isnan(X), np.nan, X).astype("<f4")
+    single += 0.0  # -0 and 0 are the same number
+    digest = hashlib.sha256(f"{X.shape[0]} x {X.shape[1]}\n".encode())
+    digest.update(np.ascontiguousarray(single).tobytes())
+    digest.update("\n".join(classes).encode())
+    return digest.hexdigest()
 
 
 def load_uci(
@@ -96,7 +169,11 @@ def load_uci(
     item = SETS[check_choice(name, "name", UCI_NAMES)]
     check_choice(missing, "missing", ("drop", "keep"))
     check_choice(rows, "rows", ("all", "authors"))
-    folder = _folder(data_home)
+    chosen = os.environ.get(DATA_VARIABLE) if data_home is None else data_home
+    folder = Path(chosen).expanduser() if chosen else None
+    if folder is not None and not folder.is_dir():
+        argument = DATA_VARIABLE if data_home is None else "data_home"
+        raise InvalidInputError(argument, "must be a folder", f"there is none at {folder}")
     if folder is not None and (folder / item.file).is_file():
         table, source = _from_folder(item, folder), str(folder / item.file)
     elif item.name == "bcw":
@@ -133,17 +210,6 @@ def load_uci(
 # ------------------------------------------------------------------------------- the three sources
 
 
-def _folder(data_home: str | os.PathLike[str] | None) -> Path | None:
-    chosen = os.environ.get(DATA_VARIABLE) if data_home is None else data_home
-    if not chosen:
-        return None
-    folder = Path(chosen).expanduser()
-    if not folder.is_dir():
-        argument = DATA_VARIABLE if data_home is None else "data_home"
-        raise InvalidInputError(argument, "must be a folder", f"there is none at {folder}")
-    return folder
-
-
 def _from_folder(item: UciSet, folder: Path) -> _Content:
     """A user's own file is used if it has the right shape; other content is worth a warning."""
     path = folder / item.file
@@ -151,75 +217,140 @@ def _from_folder(item: UciSet, folder: Path) -> _Content:
     if table.recordings is None and item.recordings_file is not None:
         names = folder / item.recordings_file
         if names.is_file():
-            table.recordings = _read_recordings(item, names)
-    if _fault(item, table) is not None:
+            cells = _read_cells(names.read_bytes(), str(names))
+            at = cells.find(str(item.recordings))
+            if len(at) != 1 or len(cells.rows) != item.n_rows:
+                raise DataError(
+                    str(names),
+                    f"must have a column {item.recordings!r} and {item.n_rows} rows",
+                    f"it has the columns {cells.header} and {len(cells.rows)} rows",
+                    line=cells.lines[-1],
+                )
+            table.recordings = cells.text(at[0])
+    if table.fault(item) is not None:
         message = f"{path} has the shape of UCI's {item.title} but not its content"
         warnings.warn(message, DataWarning, stacklevel=3)
     return table
-
-
-def _read_recordings(item: UciSet, path: Path) -> list[str]:
-    cells = read_cells(path.read_bytes(), str(path))
-    found = cells.find(str(item.recordings))
-    if len(found) != 1 or len(cells.rows) != item.n_rows:
-        raise DataError(
-            str(path),
-            f"must have a column {item.recordings!r} and {item.n_rows} rows",
-            f"it has the columns {cells.header} and {len(cells.rows)} rows",
-            line=cells.last_line,
-        )
-    return cells.text(found[0])
 
 
 def _from_cache_or_network(
     item: UciSet, folder: Path | None, may_download: bool, progress: bool | None
 ) -> tuple[_Content, str]:
     """The kept file if it is sound; else it is fetched, checked and kept."""
-    path = fetch.cache_folder() / item.file
+    path, damage = fetch.cache_folder() / item.file, ""
+    where = f"a folder that data_home= or the environment variable {DATA_VARIABLE} names"
+    remedy = (
+        f"Without a network put the file {item.file} (a header, {len(item.features)} columns of "
+        f"features in UCI's order, then the column {LABEL!r} with the classes "
+        f"{', '.join(item.counts)}; from https://archive.ics.uci.edu/dataset/{item.uci_id}) into "
+        f"{where if folder is None else f'{folder}, where it is not now'}."
+    )
     content = fetch.read_cached(item.file)
-    damage = ""
     if content is not None:
         try:
             return _verified(item, content, str(path), LABEL), str(path)
         except DataError as error:
             damage = f" The kept copy is damaged and was not used ({error})."
     if not may_download:
-        raise FetchError(
-            f"{item.title} is not at hand and download is False.{damage} {_way(item, folder)}"
-        )
+        raise FetchError(f"{item.title} is not at hand and download is False.{damage} {remedy}")
     address = fetch.uci_address(item.uci_id)
     try:
         fetched = fetch.download(address, item.title, progress=progress)
     except FetchError as error:
-        raise FetchError(
-            f"{item.title} could not be fetched: {error}.{damage} {_way(item, folder)}"
-        ) from None
+        reason = f"{item.title} could not be fetched: {error}."
+        raise FetchError(f"{reason}{damage} {remedy}") from None
     table = _verified(item, fetched, address, item.target)
     if damage:
         warnings.warn(f"{item.title} was fetched again.{damage}", DataWarning, stacklevel=3)
-    fetch.write_cached(item.file, _normal_csv(item, table))
+    fetch.write_cached(item.file, table.as_csv(item))
     return table, address
-
-
-def _way(item: UciSet, folder: Path | None) -> str:
-    """Which file to put where."""
-    page = f"https://archive.ics.uci.edu/dataset/{item.uci_id}"
-    where = f"a folder that data_home= or the environment variable {DATA_VARIABLE} names"
-    if folder is not None:
-        where = f"{folder}, where it is not now"
-    return (
-        f"Without a network put the file {item.file} (a header, {len(item.features)} columns of "
-        f"features in UCI's order, then the column {LABEL!r} with the classes "
-        f"{', '.join(item.counts)}; from {page}) into {where}."
-    )
 
 
 # -------------------------------------------------------------------------------- reading, checking
 
 
+@dataclass(frozen=True)
+class _Cells:
+    """Header and cells of a CSV, and the line that each row is on, from 1, the header's first.
+
+    Public data sets are no secret, so errors quote the cell.
+    """
+
+    file: str
+    header: list[str]
+    rows: list[list[str]]
+    lines: list[int]
+
+    def find(self, column: str) -> list[int]:
+        """Positions of the columns of that name, upper or lower case."""
+        return [k for k, name in enumerate(self.header) if name.casefold() == column.casefold()]
+
+    def text(self, column: int) -> list[str]:
+        """The cells of a column, without spaces around them."""
+        return [row[column].strip() for row in self.rows]
+
+    def numbers(self, columns: Sequence[int], *, may_miss: bool) -> Array:
+        """Columns as float64; a missing cell is NaN, if it may be missing."""
+        numbers = np.empty((len(self.rows), len(columns)))
+        for n, row in enumerate(self.rows):
+            for k, column in enumerate(columns):
+                cell = row[column].strip()
+                number = math.nan if may_miss and cell in _MISSING else as_number(cell)
+                if number is None or (not math.isfinite(number) and cell not in _MISSING):
+                    found = "the cell is empty" if not cell else f"the cell is {cell!r}"
+                    raise self.error("must be a finite number", found, n, column)
+                numbers[n, k] = number
+        return numbers
+
+    def classes(self, column: int, names: Iterable[str]) -> list[str]:
+        """In our spelling: UCI has `very_low` and `Very Low`, and some writers 1.0 for 1."""
+        ours = {name.casefold(): name for name in names}
+        classes = []
+        for row, cell in enumerate(self.text(column)):
+            name = ours.get(cell.removesuffix(".0").replace("_", " ").casefold())
+            if name is None:
+                rule = f"must be one of {', '.join(map(repr, ours.values()))}"
+                raise self.error(rule, f"the cell is {cell!r}", row, column)
+            classes.append(name)
+        return classes
+
+    def error(self, rule: str, found: str, row: int, column: int) -> DataError:
+        """An error at a cell."""
+        name = self.header[column]
+        return DataError(self.file, rule, found, line=self.lines[row + 1], column=name)
+
+
+def _read_cells(content: bytes, file: str) -> _Cells:
+    """Every row must have as many cells as the header; blank lines are passed over."""
+    try:
+        filled = [
+            (line, row) for line, row in csv_rows(content) if len(row) > 1 or "".join(row).strip()
+        ]
+    except UnicodeDecodeError as error:
+        line = content.count(b"\n", 0, error.start) + 1
+        raise DataError(file, "must be UTF-8 text", f"byte {error.start}", line=line) from None
+    except csv.Error as error:
+        broken, line = error.args
+        raise DataError(file, "must be a CSV", broken, line=line) from None
+    if not filled:
+        raise DataError(file, "must have a header line", "the file is empty", line=1)
+    header = [as_meant(cell.strip()) for cell in filled[0][1]]
+    for line, row in filled[1:]:
+        if len(row) != len(header):
+            raise DataError(
+                file,
+                f"every row must have {len(header)} cells, as the header has",
+                f"this one has {len(row)}",
+                line=line,
+                column=header[len(row)] if len(row) < len(header) else None,
+            )
+    rows = [[as_meant(cell) for cell in row] for _, row in filled[1:]]
+    return _Cells(file, header, rows, [line for line, _ in filled])
+
+
 def _read_table(item: UciSet, content: bytes, file: str, label: str) -> _Content:
     """From a CSV with features in UCI's order, a column of labels, perhaps one of row names."""
-    cells = read_cells(content, file)
+    cells = _read_cells(content, file)
     at = cells.find(label)
     if len(at) != 1:
         raise DataError(
@@ -238,85 +369,25 @@ def _read_table(item: UciSet, content: bytes, file: str, label: str) -> _Content
             f"it has {len(columns)}: {', '.join(cells.header[k] for k in columns)}",
             line=1,
         )
-    classes = _read_classes(item, cells, at[0])
-    X = read_matrix(cells, columns, may_miss=item.may_miss)
+    classes = cells.classes(at[0], item.counts)
+    X = cells.numbers(columns, may_miss=item.may_miss)
     if item.single:  # so that X is the same, however many digits this copy prints
         X = X.astype(np.float32).astype(np.float64)
-    _check_counts(item, cells, classes)
+    if len(classes) != item.n_rows:
+        rule, found = f"must have {item.n_rows} rows", f"the file has {len(classes)}"
+        raise DataError(file, f"{item.title} {rule}", found, line=cells.lines[-1])
+    for name, count in item.counts.items():
+        if classes.count(name) != count:
+            rule, found = f"{count} rows of class {name!r}", f"the file has {classes.count(name)}"
+            raise DataError(file, f"{item.title} must have {rule}", found, column=LABEL)
     recordings = cells.text(named[0]) if named else None
     names = [cells.header[k] for k in columns] if label == LABEL else list(item.features)
     return _Content(X, classes, names, recordings)
 
 
-def _read_classes(item: UciSet, cells: Cells, column: int) -> list[str]:
-    """Classes in our spelling: UCI has `very_low` and `Very Low`, and some writers 1.0 for 1."""
-    ours = {name.casefold(): name for name in item.counts}
-    classes = []
-    for row, cell in enumerate(cells.text(column)):
-        name = ours.get(cell.removesuffix(".0").replace("_", " ").casefold())
-        if name is None:
-            rule = f"must be one of {', '.join(map(repr, item.counts))}"
-            raise cells.error(rule, f"the cell is {cell!r}", row, column)
-        classes.append(name)
-    return classes
-
-
-def _check_counts(item: UciSet, cells: Cells, classes: Sequence[str]) -> None:
-    if len(classes) != item.n_rows:
-        raise DataError(
-            cells.file,
-            f"{item.title} must have {item.n_rows} rows",
-            f"the file has {len(classes)}",
-            line=cells.last_line,
-        )
-    for name, count in item.counts.items():
-        if classes.count(name) != count:
-            raise DataError(
-                cells.file,
-                f"{item.title} must have {count} rows of class {name!r}",
-                f"the file has {classes.count(name)}",
-                column=LABEL,
-            )
-
-
 def _verified(item: UciSet, content: bytes, file: str, label: str) -> _Content:
     table = _read_table(item, content, file, label)
-    fault = _fault(item, table)
+    fault = table.fault(item)
     if fault is not None:
         raise DataError(file, f"must have the content of UCI's {item.title}", fault)
     return table
-
-
-def _fault(item: UciSet, table: _Content) -> str | None:
-    """None if the content is what it was when it was recorded."""
-    found = _content_sha256(table.X, table.classes)
-    if found != item.sha256:
-        return f"its SHA-256 is {found}, not {item.sha256}"
-    if table.recordings is not None and item.recordings_sha256 is not None:
-        found = hashlib.sha256("\n".join(table.recordings).encode()).hexdigest()
-        if found != item.recordings_sha256:
-            return f"the SHA-256 of its row names is {found}, not {item.recordings_sha256}"
-    return None
-
-
-def _content_sha256(X: Array, classes: Sequence[str]) -> str:
-    """Of the numbers in single precision, missing ones alike, and the classes in our spelling."""
-    single = np.where(np.isnan(X), np.nan, X).astype("<f4")
-    single += 0.0  # -0 and 0 are the same number
-    digest = hashlib.sha256(f"{X.shape[0]} x {X.shape[1]}\n".encode())
-    digest.update(np.ascontiguousarray(single).tobytes())
-    digest.update("\n".join(classes).encode())
-    return digest.hexdigest()
-
-
-def _normal_csv(item: UciSet, table: _Content) -> bytes:
-    """In the layout of a folder's file; ``repr`` loses nothing."""
-    cells = [
-        ["" if np.isnan(value) else repr(float(value)) for value in row] + [label]
-        for row, label in zip(table.X, table.classes, strict=True)
-    ]
-    header = [*table.names, LABEL]
-    if table.recordings is not None:
-        header.insert(0, str(item.recordings))
-        cells = [[name, *row] for name, row in zip(table.recordings, cells, strict=True)]
-    return csv_text([header, *cells]).encode()
