@@ -59,6 +59,18 @@ class RunRecord:
         except (KeyError, TypeError, ValueError) as error:
             raise CorruptDataError(f"{folder / RECORD}: does not fit together ({error})") from None
 
+    @classmethod
+    def to_resume(cls, folder: Path, settings: RunSettings) -> RunRecord | None:
+        """Of the run in a folder that is to go on; None if it has not got as far as a record."""
+        record = cls.read(folder)
+        if record is not None:
+            record.check_settings(settings)
+        elif (folder / CHECKPOINTS).exists():
+            raise InvalidInputError(
+                "resume", "the run must have kept its settings", f"there is no run.json in {folder}"
+            )
+        return record
+
     def write(self, folder: Path) -> None:
         """Keep it."""
         content = {
