@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import signal
 import subprocess
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -63,12 +64,11 @@ class Started:
         family = [Started.of(f"process {pid}", pid) for pid in pids]
         return [one for one in family if one.since]
 
-    def end(self, *, by_force: bool = False) -> None:
-        """Ask it to end, or kill it."""
+    def send(self, number: signal.Signals) -> None:
+        """Ask it to end, or kill it; nobody else's process gets it."""
         if self.is_alive:
             with contextlib.suppress(psutil.Error):
-                process = psutil.Process(self.pid)
-                process.kill() if by_force else process.terminate()
+                psutil.Process(self.pid).send_signal(number)
 
 
 def start(name: str, command: Sequence[str], log: Path, variables: Mapping[str, str]) -> Started:
@@ -96,14 +96,14 @@ def stop(processes: Sequence[Started]) -> list[str]:
         return wait_until(lambda: not any(one.is_alive for one in some), seconds)
 
     for one in alive:
-        one.end()
+        one.send(signal.SIGTERM)
     if not ends(alive, _PATIENCE) or not ends(family, _GRACE):
         for one in family:
-            one.end()
+            one.send(signal.SIGTERM)
     ends(family, _PATIENCE)
     left = [one for one in family if one.is_alive]
     for one in left:
-        one.end(by_force=True)
+        one.send(signal.SIGKILL)
     ends(left, _PATIENCE)
     for one in processes:
         if one.pid in _CHILDREN and not one.is_alive:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
@@ -169,3 +169,19 @@ def check_output(output: Path, resume: bool) -> RunRecord | None:
             "output", "must have no run in it yet", f"{output} has; resume it, or name another"
         )
     return record
+
+
+def tell_event(event: Mapping[str, Any], tell: Callable[[str], None]) -> None:
+    """An event of the audit log in words; many are for the log only."""
+    kind = event["event"]
+    if kind in ("joined", "rejoined"):
+        tell(f"{event['client']} {kind} with {event['n_rows']} rows")
+    elif kind in ("refused", "fault"):
+        where = f", round {event['round']}" if "round" in event else ""
+        tell(f"{event['client']}{where}: {event['reason']}")
+    elif kind == "round":
+        objective, gap = float(event["objective"]), float(event["gap"])  # infinite as text
+        tell(
+            f"round {event['round']}: worst-case risk {objective:.6g}, certified gap {gap:.1e}, "
+            f"{event['n_answers']} answers, {event['seconds']:.1f} s"
+        )

@@ -32,6 +32,7 @@ from fdrsvm.deploy.run_folder import (
     claimed,
     read_failure,
     room_for_failure,
+    tell_event,
 )
 from fdrsvm.deploy.settings import RunSettings, contract_config
 from fdrsvm.errors import FDRSVMError, InvalidInputError
@@ -218,19 +219,3 @@ def _news(
         if event["event"] == "end":
             return len(events), event
     return len(events), None
-
-
-def tell_event(event: Mapping[str, Any], tell: Callable[[str], None]) -> None:
-    """An event of the audit log in words; many are for the log only."""
-    kind = event["event"]
-    if kind in ("joined", "rejoined"):
-        tell(f"{event['client']} {kind} with {event['n_rows']} rows")
-    elif kind in ("refused", "fault"):
-        where = f", round {event['round']}" if "round" in event else ""
-        tell(f"{event['client']}{where}: {event['reason']}")
-    elif kind == "round":
-        objective, gap = float(event["objective"]), float(event["gap"])  # infinite as text
-        tell(
-            f"round {event['round']}: worst-case risk {objective:.6g}, certified gap {gap:.1e}, "
-            f"{event['n_answers']} answers, {event['seconds']:.1f} s"
-        )

@@ -34,6 +34,7 @@ from fdrsvm.deploy.run_folder import (
     check_output,
     claimed,
     room_for_failure,
+    tell_event,
     write_failure,
 )
 from fdrsvm.deploy.settings import RunSettings
@@ -44,7 +45,7 @@ from fdrsvm.errors import (
     InvalidInputError,
     LeftOutWarning,
 )
-from fdrsvm.federated.audit import AuditLog, round_event
+from fdrsvm.federated.audit import AuditLog, end_event, round_event
 from fdrsvm.federated.checkpoint import CheckpointFolder
 from fdrsvm.federated.joining import Introduction, Label, Task
 from fdrsvm.federated.methods import OneVsRest
@@ -306,12 +307,11 @@ class _RoundTeller:
         self.left_out: frozenset[str] = frozenset()
 
     def __call__(self, record: RoundRecord, model: Array) -> None:
-        self.audit(round_event(record, model))
-        faults = f", faults: {'; '.join(record.faults)}" if record.faults else ""
-        self.tell(
-            f"round {record.round}: worst-case risk {record.objective:.6g}, certified gap "
-            f"{record.gap:.1e}, {record.n_answers} answers, {record.seconds:.1f} s{faults}"
-        )
+        event = round_event(record, model)
+        self.audit(event)
+        tell_event(event, self.tell)
+        for fault in record.faults:
+            self.tell(f"round {record.round}, fault: {fault}")
         new = sorted(set(record.left_out) - self.left_out)
         if new:
             self.left_out = frozenset(record.left_out)
@@ -354,14 +354,7 @@ def write_results(
         )
     audit(
         {
-            "event": "end",
-            "run": result.run_id,
-            "reason": result.reason.value,
-            "rounds": result.n_rounds,
-            "objective": result.objective,
-            "lower_bound": result.lower_bound,
-            "gap": result.gap,
-            "left_out": dict(result.left_out),
+            **end_event(result),
             "warnings": [str(one.message) for one in warned],
             "is_above_tol": any(issubclass(one.category, ConvergenceWarning) for one in warned),
             "model_sha256": model.fingerprint,

@@ -31,8 +31,7 @@ import time
 import traceback
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from types import FrameType, ModuleType
-from typing import Any
+from types import FrameType, SimpleNamespace
 
 from fdrsvm.core.texts import package_log
 from fdrsvm.errors import FDRSVMError
@@ -59,13 +58,7 @@ import sys
 sys.exit("fdrsvm: this plant takes part in FDR-SVM runs only; {command} was refused")
 """
 # Whatever else Flower can start: it would run code that the server sent.
-REFUSED = (
-    "flwr-agentapp",
-    "flwr-connector",
-    "flwr-model",
-    "flwr-serverapp",
-    "flwr-simulation",
-)
+REFUSED = (*("flwr-agentapp", "flwr-connector", "flwr-model", "flwr-serverapp", "flwr-simulation"),)
 _STARTER = "flower-superexec"  # starts the commands above, and runs no app itself
 _REPLACED = ("install_from_fab", "get_load_client_app_fn")  # in Flower's run_clientapp
 _LONGEST_TEXT = 1 << 16  # that one process tells another
@@ -92,7 +85,11 @@ def supernode() -> None:
         os.kill(os.getpid(), signal.SIGTERM)
 
     threading.Thread(target=end_with_parent, daemon=True).start()
-    vars(start_client_internal)["time"] = _Clock(float(os.environ[POLL]))
+    # For that module only: nobody in it sleeps longer than this.
+    longest = float(os.environ[POLL])
+    clock = SimpleNamespace(**vars(time))
+    clock.sleep = lambda seconds: time.sleep(min(seconds, longest))
+    vars(start_client_internal)["time"] = clock
     try:
         flower_supernode()
     except SystemExit:
@@ -102,20 +99,6 @@ def supernode() -> None:
     # It failed, and a thread of its own would go on for ever.
     sys.stderr.flush()
     os._exit(1)
-
-
-class _Clock(ModuleType):
-    """The module ``time`` for one other module, in which nobody sleeps long."""
-
-    def __init__(self, longest: float) -> None:
-        super().__init__("time")
-        self._longest = longest
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(time, name)
-
-    def sleep(self, seconds: float) -> None:
-        time.sleep(min(seconds, self._longest))
 
 
 def run_warm(
@@ -143,12 +126,8 @@ def run_warm(
             listener.bind(str(folder / "warm"))
             listener.listen(16)
             listener.settimeout(_LOOK)
-            variables = {
-                **os.environ,
-                SOCKET: str(folder / "warm"),
-                POLL: repr(poll),
-                "PATH": str(shims),
-            }
+            ours = {SOCKET: str(folder / "warm"), POLL: repr(poll), "PATH": str(shims)}
+            variables = {**os.environ, **ours}
             return keep_running(arguments, variables, listener, find_reason, on_answer)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
