@@ -92,8 +92,7 @@ def run(
         with uninterrupted():
             number = start_run(server, settings)
         tell(f"run {number} started; audit log in {output / AUDIT}")
-        end = None if timeout is None else time.monotonic() + timeout
-        return follow(server, number, output, seen, end, tell)
+        return follow(server, number, output, seen, timeout, tell)
     except KeyboardInterrupt:
         if number:
             with uninterrupted():
@@ -130,8 +129,7 @@ def simulate(
         form = {"num-supernodes": len(files), "client-resources-num-cpus": cpus_per_client}
         number = start_run(server, settings, form)
         tell(f"run {number} started with {len(files)} simulated clients; log in {log}")
-        end = None if timeout is None else time.monotonic() + timeout
-        return follow(server, number, output, 0, end, tell)
+        return follow(server, number, output, 0, timeout, tell)
 
 
 def _check_start(settings: Mapping[str, Any], output: Path) -> None:
@@ -170,11 +168,12 @@ def follow(
     number: str,
     output: Path,
     seen: int,
-    end: float | None,
+    timeout: float | None,
     tell: Callable[[str], None],
 ) -> dict[str, Any]:
     """Tell what the audit log says beyond its first ``seen`` events, until the run has ended."""
-    heard, unsure = time.monotonic(), 0
+    began = heard = time.monotonic()
+    unsure = 0
     while True:
         news, outcome = _news(output, seen, tell)
         if outcome is not None:
@@ -199,7 +198,7 @@ def follow(
                     f"the run does not start: its status has been {status!r} for {unsure} looks; "
                     "see the server's log"
                 )
-        if end is not None and now > end:
+        if timeout is not None and now > began + timeout:
             stop_run(server, number)
             raise FDRSVMError("the run took too long and was stopped; it can be resumed")
         time.sleep(_LOOK)

@@ -52,6 +52,7 @@ from fdrsvm.federated.methods import OneVsRest
 from fdrsvm.federated.rounds import Result, RoundRecord, Transport, run_rounds
 from fdrsvm.model.model_file import model_bytes
 
+_ROUNDING = 1e-9
 _DISK_ERRORS = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EIO)
 
 
@@ -92,46 +93,41 @@ def agree(introductions: Sequence[Introduction]) -> tuple[Label, ...]:
 
 
 def check_introduction(
-    introduction: Introduction, task: Task, contract: FeatureContract | None
+    one: Introduction, task: Task, largest: float, contract: FeatureContract | None
 ) -> None:
-    """Whether what a client says of itself follows from the task, or a ClientError that names it.
+    """Whether what a client says of itself follows from the run, or a ClientError that names it.
 
     Lower bounds rest on the floor: it must be the radius times the loss's Lipschitz constant, or 0
-    on a box, and nothing that a client may choose; and the contract must be the server's, if that
-    has one.
+    on a box, and nothing that a client may choose. The radius may not exceed ``largest``, and the
+    contract must be the server's, if that has one.
     """
-    profile, n_rows = introduction.profile, introduction.n_rows
+    profile = one.profile
     lipschitz = float(LOSSES[task.loss].lipschitz)
     floor = profile.epsilon * lipschitz if task.support == "none" else 0.0
     n_limits = len(task.feature_limit) if isinstance(task.feature_limit, tuple) else 0
-    is_foreign = "is not the server's" if introduction.contract else "is missing"
-    rules = (
-        (
-            contract is None or introduction.contract == contract.fingerprint,
-            f"its data contract {is_foreign}; send it the file that the server has",
+    foreign = "is not the server's" if one.contract else "is missing"
+    rules = {
+        f"its data contract {foreign}; send it the file that the server has": (
+            contract is None or one.contract == contract.fingerprint
         ),
-        (profile.norm == task.norm, f"its norm is {profile.norm}, the run's {task.norm}"),
-        (
-            profile.fit_intercept == task.fit_intercept,
-            f"fit-intercept is {profile.fit_intercept} there and {task.fit_intercept} in the run",
+        f"its norm is {profile.norm}, the run's {task.norm}": profile.norm == task.norm,
+        f"fit-intercept is {profile.fit_intercept} there and {task.fit_intercept} in the run": (
+            profile.fit_intercept == task.fit_intercept
         ),
-        (
-            profile.floor == floor,
-            f"its floor is {profile.floor!r}; from its radius {profile.epsilon!r}, the loss and "
-            f"the support follows {floor!r}",
+        f"its floor is {profile.floor!r}; from its radius {profile.epsilon!r}, the loss and the "
+        f"support follows {floor!r}": profile.floor == floor,
+        f"it says that it has {profile.n_samples} samples in {one.n_rows} rows": (
+            profile.n_samples == one.n_rows or (task.merge and profile.n_samples < one.n_rows)
         ),
-        (
-            profile.n_samples <= n_rows if task.merge else profile.n_samples == n_rows,
-            f"it says that it has {profile.n_samples} samples in {n_rows} rows",
+        f"it has {profile.n_features} features and feature-limit is for {n_limits}": (
+            n_limits in (0, profile.n_features)
         ),
-        (
-            n_limits in (0, profile.n_features),
-            f"it has {profile.n_features} features and feature-limit is for {n_limits}",
-        ),
-    )
-    for holds, words in rules:
+        f"its radius {profile.epsilon:g} exceeds {largest:g}; the run's largest-epsilon may allow "
+        "it": profile.epsilon <= largest * (1.0 + _ROUNDING),
+    }
+    for words, holds in rules.items():
         if not holds:
-            raise ClientError(introduction.client_id, 0, words)
+            raise ClientError(one.client_id, 0, words)
 
 
 def read_settings(config: Mapping[str, Any]) -> RunSettings:
@@ -207,8 +203,7 @@ def train_audited(
     classes = agree(introductions)
     contract = settings.read_contract()
     for one in introductions:
-        check_introduction(one, transport.task, contract)
-        settings.check_radius(one.client_id, one.profile.epsilon, one.n_rows)
+        check_introduction(one, transport.task, settings.largest_radius(one.n_rows), contract)
     transport.task = replace(transport.task, classes=classes)
     if record is None:
         record = RunRecord(uuid.uuid4().hex, settings.to_config(), transport.task)

@@ -13,14 +13,13 @@ import numpy as np
 from fdrsvm.core.arrays import check_choice, check_count, check_non_negative, check_positive
 from fdrsvm.core.files import read_capped
 from fdrsvm.data.contract import FeatureContract
-from fdrsvm.errors import ClientError, InvalidInputError
+from fdrsvm.errors import InvalidInputError
 from fdrsvm.estimators.fdrsvc import FDRSVC
 from fdrsvm.estimators.fedsvc import FedSVC
 from fdrsvm.federated.joining import Task
 from fdrsvm.federated.limits import Limits
 from fdrsvm.risk.radius import practical_radius
 
-_ROUNDING = 1e-9
 _MAX_CONTRACT = 1 << 24
 _BASELINES = ("fedsgd", "fedavg", "fedprox", "feddro")
 _CHOICES = {
@@ -245,18 +244,10 @@ class RunSettings:
         smallest = np.min(np.broadcast_arrays(*agreed), axis=0)
         return float(smallest) if smallest.ndim == 0 else tuple(smallest.tolist())
 
-    def check_radius(self, client_id: str, epsilon: float, n_rows: int) -> None:
-        """Whether a plant may have this radius, or a ClientError that names it."""
+    def largest_radius(self, n_rows: int) -> float:
+        """No plant with this many rows may set itself a larger one."""
         own = self.penalty if self.is_baseline else self.epsilon
-        agreed = practical_radius(n_rows) if isinstance(own, str) else own
-        largest = self.largest_epsilon or float(agreed)
-        if epsilon > largest * (1.0 + _ROUNDING):
-            raise ClientError(
-                client_id,
-                0,
-                f"its radius {epsilon:g} exceeds {largest:g}; the run's largest-epsilon may allow "
-                "it",
-            )
+        return self.largest_epsilon or float(practical_radius(n_rows) if own == "auto" else own)
 
     def limits(self, n_features: int) -> Limits:
         """What the server holds the plants' answers against."""
