@@ -38,9 +38,8 @@ from fdrsvm.datasets import make_pump
 from fdrsvm.deploy.engine import environment, node_status, supernode_arguments
 from fdrsvm.deploy.founding import init
 from fdrsvm.deploy.layout import ClientFolder
-from fdrsvm.deploy.processes import Started, family_memory, read_list, start, write_list
-from fdrsvm.deploy.runs import run
-from fdrsvm.deploy.simulation import simulate
+from fdrsvm.deploy.processes import family_memory, read_list, start, write_list
+from fdrsvm.deploy.runs import run, simulate
 from fdrsvm.deploy.trial import down, log_of, server_folder, start_one, status, up
 from fdrsvm.federated.audit import read_audit
 
@@ -209,7 +208,7 @@ lap("import Flower's client")
 import fdrsvm.deploy.client_app
 lap("import fdrsvm")
 from fdrsvm.deploy.client_side import *
-from fdrsvm.deploy.plant import plant_from_config
+from fdrsvm.deploy.plant import plant_from_config, read_plant
 plant = plant_from_config({"client-id": "a", "data": sys.argv[1], "state": sys.argv[2]}, {})
 rows = read_plant(plant)
 lap("read the CSV")
@@ -261,9 +260,8 @@ class PeakMemory(threading.Thread):
 
     def run(self):
         """A look every two seconds."""
-        ourselves = Started("benchmark", os.getpid(), "")
         while not self.over.wait(2.0):
-            self.bytes = max(self.bytes, family_memory(ourselves))
+            self.bytes = max(self.bytes, family_memory(os.getpid()))
 
     def __enter__(self):
         self.start()

@@ -10,9 +10,9 @@ from flwr.supercore.task_identity import TaskIdentity
 
 from fdrsvm import FDRSVC
 from fdrsvm.deploy.client_side import respond
-from fdrsvm.deploy.flower import request_from_records, response_to_records
-from fdrsvm.deploy.plant import plant_from_config
-from fdrsvm.deploy.plant_data import read_plant
+from fdrsvm.deploy.flower import from_records, to_records
+from fdrsvm.deploy.plant import plant_from_config, read_plant
+from fdrsvm.federated.joining import Request
 
 LABELS = ("healthy", "worn")
 NODE_GONE, APP_CRASHED, APP_RAISED, NO_APP = 5, 8, 2, 1
@@ -97,7 +97,7 @@ class Grid:
             node = message.metadata.dst_node_id
             message_id = f"m{len(self.pushed)}"
             message.metadata.__dict__["_message_id"] = message_id
-            request = request_from_records(message.content)
+            request = from_records(message.content, Request)
             self.pushed.append((node, request))
             ids.append(message_id)
             self._answer(message_id, node, request, message)
@@ -112,7 +112,7 @@ class Grid:
         else:
             target = self.nodes[node]
             response = target(request) if callable(target) else respond(request, target)
-            reply = Message(response_to_records(response), reply_to=message)
+            reply = Message(to_records(response), reply_to=message)
         self.replies[message_id] = reply
 
     def pull_messages(self, message_ids):

@@ -8,7 +8,7 @@ import threading
 import time
 
 from fdrsvm.deploy.founding import init
-from fdrsvm.deploy.processes import _descendants, read_list
+from fdrsvm.deploy.processes import read_list
 from fdrsvm.deploy.runs import run
 from fdrsvm.deploy.trial import down, node_status, server_folder, start_one, up
 from fdrsvm.federated.audit import read_audit
@@ -66,7 +66,7 @@ class Live:
     def family(self, name):
         """A process and all that it started."""
         (one,) = [one for one in read_list(self.folder / "processes.json") if one.name == name]
-        return [one, *_descendants([one.pid])]
+        return [one, *one.descendants]
 
     def signal(self, name, number):
         for one in self.family(name):

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from fdrsvm import FDRSVC, FDRSVMError
-from fdrsvm.deploy.processes import _descendants, read_list
+from fdrsvm.deploy.processes import Started, read_list
 from tests.deploy.cases import fingerprint, in_process, write_plants
 from tests.deploy.live import LONG, Live, free_ports, wait_until
 
@@ -54,7 +54,7 @@ class Command:
         assert words in self.said, self.said
 
     def family(self):
-        return _descendants([self.process.pid])
+        return Started.of("command", self.process.pid).descendants
 
     def end(self, number):
         """All that it had started by then, and its exit code."""

@@ -7,13 +7,14 @@ import signal
 import subprocess
 import sys
 
+import psutil
 import pytest
 
 from fdrsvm import FDRSVC, FDRSVMError
 from fdrsvm.deploy.engine import flwr
 from fdrsvm.deploy.founding import init
 from fdrsvm.deploy.layout import CONNECTION
-from fdrsvm.deploy.processes import _ps, stop
+from fdrsvm.deploy.processes import stop
 from fdrsvm.deploy.trial import status
 from tests.deploy.cases import fingerprint, in_process, write_plants
 from tests.deploy.live import LONG, Live, free_ports, wait_until
@@ -83,8 +84,10 @@ def test_a_client_process_killed_in_a_round_changes_no_bit(live, unbroken):
     client = live.family("plant-2")[0]
 
     def children():
-        lines = _ps("--ppid", str(client.pid), "-o", "pid=,args=").splitlines()
-        return [int(line.split()[0]) for line in lines if "fdrsvm client" in line]
+        with contextlib.suppress(psutil.Error):
+            found = psutil.Process(client.pid).children()
+            return [one.pid for one in found if "fdrsvm client" in " ".join(one.cmdline())]
+        return []
 
     killed = []
 
@@ -106,8 +109,9 @@ def test_a_server_app_killed_is_resumed_with_equal_bits(live, unbroken):
     running = live.start("server-app-killed", **ROUNDS)
     running.wait_round(3)
     for one in live.family("server"):
-        if "flwr-serverapp" in _ps("-p", str(one.pid), "-o", "args="):
-            os.kill(one.pid, signal.SIGKILL)
+        with contextlib.suppress(psutil.Error):
+            if "flwr-serverapp" in " ".join(psutil.Process(one.pid).cmdline()):
+                os.kill(one.pid, signal.SIGKILL)
     assert running.end() is None
     assert "resume" in str(running.error)
     live.run("server-app-killed", resume=True, **ROUNDS)

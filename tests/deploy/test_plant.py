@@ -20,15 +20,13 @@ from fdrsvm import (
     __version__,
 )
 from fdrsvm.deploy import client_app
-from fdrsvm.deploy.client_side import make_problem, respond
-from fdrsvm.deploy.flower import request_to_records, response_from_records
+from fdrsvm.deploy.client_side import check_plant, make_problem, respond
+from fdrsvm.deploy.flower import from_records, to_records
 from fdrsvm.deploy.layout import ClientFolder
 from fdrsvm.deploy.memory_file import MemoryFile
-from fdrsvm.deploy.plant import plant_from_config
-from fdrsvm.deploy.plant_data import read_plant
-from fdrsvm.deploy.warm_client import check_plant
+from fdrsvm.deploy.plant import plant_from_config, read_plant
 from fdrsvm.federated.client_memory import NO_MEMORY, Memory
-from fdrsvm.federated.joining import Request, Task, TellableError
+from fdrsvm.federated.joining import Request, Response, Task, TellableError
 from fdrsvm.federated.messages import Broadcast, encode
 from fdrsvm.federated.methods import Bundle
 from fdrsvm.federated.methods.method import describe
@@ -245,10 +243,10 @@ def test_a_simulated_node_takes_the_file_of_its_number(tmp_path):
 
 
 def test_an_unexpected_error_tells_the_server_its_kind_only(tmp_path, monkeypatch, caplog):
-    def broken(plant):
+    def broken(*_):
         raise OSError(f"sensor value {SECRET}")
 
-    monkeypatch.setattr("fdrsvm.deploy.client_side.read_plant", broken)
+    monkeypatch.setattr("fdrsvm.deploy.plant.read_plant", broken)
     own = plant("a", tmp_path / "a.csv")
     response = respond(Request("greeting", __version__, Task().to_json()), own)
     assert response.kind == "error"
@@ -262,8 +260,8 @@ def greeted(node, task=None, run_config=None):
     request = Request("greeting", __version__, (task or Task()).to_json())
     context = SimpleNamespace(node_config=node, run_config=run_config or {}, node_id=1)
     TaskIdentity.task_id = TaskIdentity.run_id = TaskIdentity.node_id = 1
-    reply = client_app.train(Message(request_to_records(request), 1, "train"), context)
-    return response_from_records(reply.content)
+    reply = client_app.train(Message(to_records(request), 1, "train"), context)
+    return from_records(reply.content, Response)
 
 
 GOOD = b"x,label\n1,a\n2,b\n"
@@ -307,12 +305,12 @@ def test_reasons_hold_no_path_and_the_plants_own_log_does(data, contract, words,
 
 def test_a_plants_own_terminal_names_the_file(tmp_path):
     node = {"client-id": "a", "data": str(tmp_path / "nowhere.csv")}
-    folder = ClientFolder(tmp_path, "server:1", 2, node)
+    own = plant_from_config(ClientFolder(tmp_path, "server:1", 2, node).node_config, {})
     with pytest.raises(FDRSVMError, match=r"No such file or directory \(.*nowhere\.csv\)$"):
-        check_plant(folder)
+        check_plant(own)
     (tmp_path / "nowhere.csv").write_text("x,label\ntext,a\n")
     with pytest.raises(FDRSVMError, match=r"(?s)must be a finite number.*nowhere\.csv\)$"):
-        check_plant(folder)
+        check_plant(own)
 
 
 def test_whatever_goes_wrong_flower_does_not_send_its_words(tmp_path, monkeypatch, caplog):

@@ -22,8 +22,7 @@ import pytest
 
 from fdrsvm import FDRSVMError, Feature, FeatureContract, InvalidInputError
 from fdrsvm.cli import main
-from fdrsvm.deploy import engine, keys, processes, runs, server_process
-from fdrsvm.deploy.app_folder import app_config, toml_value
+from fdrsvm.deploy import engine, founding, processes, runs
 from fdrsvm.deploy.engine import (
     check_server,
     environment,
@@ -32,7 +31,7 @@ from fdrsvm.deploy.engine import (
 )
 from fdrsvm.deploy.founding import init
 from fdrsvm.deploy.interruption import Interrupted
-from fdrsvm.deploy.layout import ClientFolder, ServerFolder
+from fdrsvm.deploy.layout import ClientFolder, ServerFolder, app_config, toml_value
 from fdrsvm.deploy.processes import Started, read_list, start, stop, write_list
 from fdrsvm.deploy.server_side import read_settings
 from fdrsvm.deploy.settings import RunSettings
@@ -97,12 +96,12 @@ def test_the_folders_say_what_flower_is_started_with(folder):
 
 def test_a_server_for_other_machines_has_to_be_asked_for(folder, monkeypatch, capsys):
     monkeypatch.setattr(os, "execve", lambda *_: pytest.fail("it must not start"))
-    monkeypatch.setattr(server_process, "_register_aside", lambda _: pytest.fail("nor this"))
+    monkeypatch.setattr(engine, "register_aside", lambda _: pytest.fail("nor this"))
     assert main(["server", str(folder / "server")]) == 1
     assert "can run any code as this user" in capsys.readouterr().err
     started = []
     monkeypatch.setattr(os, "execve", lambda *command: started.append(command))
-    monkeypatch.setattr(server_process, "_register_aside", started.append)
+    monkeypatch.setattr(engine, "register_aside", started.append)
     assert main(["server", str(folder / "server"), "--open-control"]) == 0
     assert len(started) == 2
 
@@ -154,22 +153,22 @@ def test_a_key_that_is_taken_is_reported_and_the_others_registered(folder, monke
 
 
 def test_keys_are_not_registered_with_a_server_that_has_ended(folder, monkeypatch, capfd):
-    monkeypatch.setattr(server_process, "is_healthy", lambda _: False)
-    monkeypatch.setattr(server_process, "register_nodes", lambda _: pytest.fail("with whom?"))
-    gone = replace(processes.this_process("server"), since="long ago")
-    server_process._register_and_report(ServerFolder.read(folder / "server"), gone)
+    monkeypatch.setattr(engine, "is_healthy", lambda _: False)
+    monkeypatch.setattr(engine, "register_nodes", lambda _: pytest.fail("with whom?"))
+    gone = replace(Started.of("server", os.getpid()), since="long ago")
+    engine.register_and_report(ServerFolder.read(folder / "server"), gone)
     assert "the server ended before it answered" in capfd.readouterr().err
 
 
 def test_whatever_goes_wrong_with_keys_is_reported(folder, monkeypatch, capfd):
-    monkeypatch.setattr(server_process, "is_healthy", lambda _: True)
-    server, own = ServerFolder.read(folder / "server"), processes.this_process("server")
+    monkeypatch.setattr(engine, "is_healthy", lambda _: True)
+    server, own = ServerFolder.read(folder / "server"), Started.of("server", os.getpid())
     for error, words in (
         (FDRSVMError("not registered: a.pub"), "not registered: a.pub"),
         (KeyError("node-id"), "KeyError('node-id')"),
     ):
-        monkeypatch.setattr(server_process, "register_nodes", mock.Mock(side_effect=error))
-        server_process._register_and_report(server, own)
+        monkeypatch.setattr(engine, "register_nodes", mock.Mock(side_effect=error))
+        engine.register_and_report(server, own)
         assert words in capfd.readouterr().err
 
 
@@ -323,7 +322,7 @@ def test_a_certificate_that_does_not_hold_is_refused(days, words, folder, tmp_pa
             def now(cls, tz=None):
                 return datetime.now(tz) + timedelta(days=days * 800)
 
-        monkeypatch.setattr(keys, "datetime", Elsewhen)
+        monkeypatch.setattr(founding, "datetime", Elsewhen)
         init(tmp_path / "other", {"a": None}, address="127.0.0.1")
     client = ClientFolder.read(tmp_path / "other" / "plants" / "a")
     server = ServerFolder.read((folder if days is None else tmp_path / "other") / "server")
@@ -486,7 +485,7 @@ def test_processes_are_ended_with_all_that_they_started(tmp_path, monkeypatch):
     assert read_list(tmp_path / "list.json") == [one]
     wait_until(lambda: "my child" in log.read_text(), 60.0)
     pid = int(log.read_text().split()[0])
-    child = Started("child", pid, processes._started_at(pid))
+    child = Started.of("child", pid)
     assert child.is_alive
     try:
         assert stop([one]) == []

@@ -5,7 +5,7 @@ import importlib.util
 import pytest
 
 from fdrsvm import FDRSVC
-from fdrsvm.deploy.simulation import simulate
+from fdrsvm.deploy.runs import simulate
 from tests.deploy.cases import fingerprint, in_process, write_plants
 
 pytestmark = [

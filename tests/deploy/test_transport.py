@@ -23,21 +23,18 @@ from fdrsvm import (
     FedSVC,
     InvalidInputError,
     QuorumError,
-    __version__,
 )
 from fdrsvm.cli import main
 from fdrsvm.cli.commands import setting
 from fdrsvm.deploy import runs
-from fdrsvm.deploy.app_folder import write_app_folder
 from fdrsvm.deploy.client_side import introduce, respond
 from fdrsvm.deploy.flower import (
     FlowerTransport,
-    request_from_records,
-    request_to_records,
-    response_from_records,
-    response_to_records,
+    from_records,
+    to_records,
 )
-from fdrsvm.deploy.plant_data import read_plant
+from fdrsvm.deploy.layout import write_app
+from fdrsvm.deploy.plant import read_plant
 from fdrsvm.deploy.server_side import train
 from fdrsvm.deploy.settings import RunSettings, contract_config
 from fdrsvm.federated.audit import read_audit
@@ -84,7 +81,6 @@ def run(grid, tmp_path, *, output="run", hurry=None, **config):
     def connect(audit):
         return FlowerTransport(
             grid,
-            release=__version__,
             task=settings.task(),
             expected=settings.expected,
             n_clients=settings.n_clients,
@@ -100,7 +96,7 @@ def run(grid, tmp_path, *, output="run", hurry=None, **config):
 
 def server(tmp_path):
     """As far as the start of a run needs one."""
-    write_app_folder(tmp_path / "app", RunSettings().to_config())
+    write_app(tmp_path / "app", RunSettings().to_config())
     return SimpleNamespace(app=tmp_path / "app")
 
 
@@ -605,9 +601,9 @@ def test_data_that_change_during_a_run_are_a_fault(files, tmp_path):
 
 def test_records_survive_and_others_are_refused():
     request = Request("round", "1.0", Task().to_json(), b"\x00\xff")
-    assert request_from_records(request_to_records(request)) == request
+    assert from_records(to_records(request), Request) == request
     response = Response("update", "plant", b"\x01", "")
-    assert response_from_records(response_to_records(response)) == response
+    assert from_records(to_records(response), Response) == response
     for content in (
         {},
         {"fdrsvm": ConfigRecord({"kind": "round"})},
@@ -616,7 +612,7 @@ def test_records_survive_and_others_are_refused():
         {"other": ConfigRecord(dict(vars(request)))},
     ):
         with pytest.raises(CorruptDataError, match="request"):
-            request_from_records(RecordDict(content))
+            from_records(RecordDict(content), Request)
 
 
 def test_introductions_survive_and_wrong_ones_are_refused(files):
@@ -691,13 +687,13 @@ def answers_changed(change):
     def changed(reply):
         if reply.has_error():
             return [reply]
-        response = response_from_records(reply.content)
+        response = from_records(reply.content, Response)
         if response.kind != "update" or response.client_id != "plant-1":
             return [reply]
         seen.append(response.payload)
         if len(seen) == 3:
             payload = change(seen)
-            reply.content = response_to_records(replace(response, payload=payload))
+            reply.content = to_records(replace(response, payload=payload))
         return [reply]
 
     return changed
@@ -948,7 +944,7 @@ def test_a_gap_above_tol_has_the_exit_code_of_fit(
         return "1"
 
     monkeypatch.setattr(runs, "start_run", start)
-    write_app_folder(tmp_path / "fed" / "app", RunSettings().to_config())
+    write_app(tmp_path / "fed" / "app", RunSettings().to_config())
     (tmp_path / "fed" / "server.toml").write_text('host = ""\nport = 1\naddress = ""\n')
     command = ["federation", "run", str(tmp_path / "fed"), "--output", str(tmp_path / "out")]
     assert main(command) == code

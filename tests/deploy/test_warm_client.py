@@ -17,16 +17,16 @@ from fdrsvm.deploy.client_app import app
 
 
 def test_every_command_that_flower_can_start_is_ours(tmp_path):
-    shims = warm_client._write_shims(tmp_path)
+    shims = warm_client.write_shims(tmp_path)
     assert set(TASK_TYPE_TO_COMMAND.values()) <= {path.name for path in shims.iterdir()}
-    for name in warm_client._REFUSED:
+    for name in warm_client.REFUSED:
         done = subprocess.run([shims / name, "--token", "x"], capture_output=True, text=True)
         assert done.returncode == 1
         assert f"{name} was refused" in done.stderr
 
 
 def test_the_command_hands_its_arguments_over_and_waits_for_the_end(tmp_path):
-    shim = warm_client._write_shims(tmp_path) / "flwr-clientapp"
+    shim = warm_client.write_shims(tmp_path) / "flwr-clientapp"
     with socket.socket(socket.AF_UNIX) as listener:
         listener.bind(str(tmp_path / "s"))
         listener.listen()
@@ -34,14 +34,14 @@ def test_the_command_hands_its_arguments_over_and_waits_for_the_end(tmp_path):
         asked = subprocess.Popen([shim, "--token", "ä b"], env=variables)
         link, _ = listener.accept()
         with link:
-            assert json.loads(warm_client._read_line(link)) == ["--token", "ä b"]
+            assert json.loads(warm_client.read_line(link)) == ["--token", "ä b"]
             assert asked.poll() is None
             link.sendall(bytes([7]))
         assert asked.wait(30) == 7
 
 
 def test_the_command_fails_where_nobody_listens(tmp_path):
-    shim = warm_client._write_shims(tmp_path) / "flwr-clientapp"
+    shim = warm_client.write_shims(tmp_path) / "flwr-clientapp"
     done = subprocess.run([shim], capture_output=True, text=True)
     assert done.returncode == 1
     assert "main process is gone" in done.stderr
@@ -50,7 +50,7 @@ def test_the_command_fails_where_nobody_listens(tmp_path):
 def test_the_app_is_our_own_whatever_the_server_sent(monkeypatch):
     for name in ("install_from_fab", "get_load_client_app_fn"):
         monkeypatch.setattr(run_clientapp, name, getattr(run_clientapp, name))
-    warm_client._run_own_app_only()
+    warm_client.run_own_app_only()
     assert run_clientapp.install_from_fab(b"not even a zip file", skip_prompt=True) is None
     loaded = run_clientapp.get_load_client_app_fn(default_app_ref="", app_path=None)
     assert loaded("evil", "1.0", "hash") is app
@@ -64,11 +64,11 @@ def test_a_new_kind_of_app_is_refused_before_a_node_starts(monkeypatch, tmp_path
 
 
 def test_a_node_finds_nothing_but_what_is_ours(tmp_path):
-    shims = warm_client._write_shims(tmp_path)
+    shims = warm_client.write_shims(tmp_path)
     (shims / "flwr-from-another-day").touch()
-    shims = warm_client._write_shims(tmp_path)  # starting again is always safe
+    shims = warm_client.write_shims(tmp_path)  # starting again is always safe
     names = {path.name for path in shims.iterdir()}
-    assert names == {"flwr-clientapp", "flower-superexec", *warm_client._REFUSED}
+    assert names == {"flwr-clientapp", "flower-superexec", *warm_client.REFUSED}
     assert (shims / "flower-superexec").exists()
 
 
@@ -76,7 +76,7 @@ def test_where_flower_has_changed_nothing_runs(monkeypatch):
     monkeypatch.setattr(run_clientapp, "install_from_fab", None)
     monkeypatch.delattr(run_clientapp, "install_from_fab")
     with pytest.raises(FDRSVMError, match="lacks install_from_fab"):
-        warm_client._run_own_app_only()
+        warm_client.run_own_app_only()
     with pytest.raises(FDRSVMError, match="lacks install_from_fab"):
         warm_client.check_flower()
 
@@ -84,12 +84,12 @@ def test_where_flower_has_changed_nothing_runs(monkeypatch):
 NURSERY = """
 import socket, subprocess, sys
 from fdrsvm.deploy import warm_client
-warm_client._be_client_app = lambda arguments: int(arguments[0])
+warm_client.be_client_app = lambda arguments, told: int(arguments[0])
 listener = socket.socket(socket.AF_UNIX)
 listener.bind(sys.argv[1]); listener.listen(); listener.settimeout(0.2)
 node = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
 print("ready", flush=True)
-sys.exit(0 if warm_client._Nursery(listener, node).run() else 3)
+sys.exit(0 if warm_client.Nursery(listener, node).run() else 3)
 """
 
 
@@ -115,17 +115,17 @@ import subprocess, sys
 from pathlib import Path
 from fdrsvm.deploy import warm_client
 
-def keep_running(arguments, variables, listener, find_reason):
+def keep_running(arguments, variables, listener, find_reason, on_answer):
     print(variables["PATH"], variables[warm_client.SOCKET], flush=True)
     node = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
-    return warm_client._Nursery(listener, node).run()
+    return warm_client.Nursery(listener, node).run()
 
 def changed():
     raise warm_client.FDRSVMError("this release of Flower has changed")
 
-warm_client._load = lambda: None
-warm_client._keep_running = keep_running
-warm_client._run_own_app_only = changed
+warm_client.load = lambda: None
+warm_client.keep_running = keep_running
+warm_client.run_own_app_only = changed
 warm_client.run_warm([], Path(sys.argv[1]), poll=1.0)
 """
 
@@ -159,7 +159,7 @@ def find_reason():
     if sys.argv[2]:
         raise FDRSVMError(sys.argv[2])
 
-warm_client._load = lambda: None
+warm_client.load = lambda: None
 warm_client._PAUSE = warm_client._GIVE_UP = 0.0
 if sys.argv[3] == "late":
     warm_client._LONG = 0.0

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
 import click
 
-from fdrsvm.cli.commands import PATH, Command, Group, missing_extra, setting
+from fdrsvm.cli.commands import PATH, Command, Group, setting
 from fdrsvm.cli.console import say, warn
-from fdrsvm.errors import FDRSVMError, InvalidInputError
+from fdrsvm.errors import InvalidInputError
 
 _ABOVE_TOL, _ENDED_BY = 3, 128
 _Function = TypeVar("_Function", bound=Callable[..., Any])
@@ -53,7 +54,7 @@ def init(
     label: str,
 ) -> int:
     """Write certificates, keys, settings and a README per plant."""
-    from fdrsvm.deploy.founding import init as found
+    from fdrsvm.deploy.founding import init as write_folders
 
     named: dict[str, Path | None] = {}
     for text in plants:
@@ -61,7 +62,7 @@ def init(
         if name in named:
             raise InvalidInputError("--plant", "names must differ", f"{name!r} is there twice")
         named[name] = Path(data) if data else None
-    found(folder, named, address=address, port=port, contract=contract, label=label)
+    write_folders(folder, named, address=address, port=port, contract=contract, label=label)
     say(f"{folder}: server and {len(named)} plants; see {folder}/server")
     return 0
 
@@ -89,15 +90,15 @@ def status(folder: Path) -> int:
     """
     from fdrsvm.deploy.trial import status as look
 
-    found = look(folder)
-    if not found:
+    processes = look(folder)
+    if not processes:
         say("down")
         return 1
     say(f"{'name':20} {'pid':>8} {'state':8} {'MB':>6}  node")
-    for one in found:
+    for one in processes:
         state = "running" if one.is_alive else "ended"
         say(f"{one.name:20} {one.pid:8} {state:8} {one.megabytes:6.0f}  {one.node}")
-    return 0 if all(one.is_alive for one in found) else 1
+    return 0 if all(one.is_alive for one in processes) else 1
 
 
 @federation.command(epilog="example: fdrsvm federation down fed")
@@ -137,7 +138,7 @@ def run(folder: Path, output: Path, settings: Sequence[str], timeout: float | No
 
     The exit code is 3 if the certified gap is above tol.
     """
-    return _run(folder, output, settings, timeout, resume=False)
+    return _train_at(folder, output, settings, timeout, resume=False)
 
 
 @federation.command(epilog="example: fdrsvm federation resume fed --output run-1")
@@ -147,7 +148,7 @@ def resume(folder: Path, output: Path, settings: Sequence[str], timeout: float |
 
     The exit code is 3 if the certified gap is above tol.
     """
-    return _run(folder, output, settings, timeout, resume=True)
+    return _train_at(folder, output, settings, timeout, resume=True)
 
 
 @federation.command(epilog="example: fdrsvm federation simulate plants --output run-2")
@@ -158,27 +159,40 @@ def simulate(folder: Path, output: Path, settings: Sequence[str], timeout: float
     The folder is that of the CSV files; no `init` is needed. The exit code is 3 if the certified
     gap is above tol.
     """
-    from fdrsvm.deploy.simulation import simulate as simulated
+    from fdrsvm.deploy.runs import simulate as train
 
-    def train() -> int:
-        given = dict(map(setting, settings))
-        return _say_end(simulated(folder, output, given, timeout=timeout, tell=say), output)
-
-    return _until_signal(train)
+    return _follow(partial(train, folder), output, settings, timeout)
 
 
-def _run(
+def _train_at(
     folder: Path, output: Path, settings: Sequence[str], timeout: float | None, *, resume: bool
 ) -> int:
     from fdrsvm.deploy.layout import ServerFolder
     from fdrsvm.deploy.runs import run as train
 
     server = ServerFolder.read(folder / "server" if (folder / "server").is_dir() else folder)
+    return _follow(partial(train, server, resume=resume), output, settings, timeout)
+
+
+def _follow(
+    train: Callable[..., Mapping[str, Any]],
+    output: Path,
+    settings: Sequence[str],
+    timeout: float | None,
+) -> int:
+    """Train, and say how it ended; the exit code."""
     given = dict(map(setting, settings))
 
     def follow() -> int:
-        end = train(server, output, given, resume=resume, timeout=timeout, tell=say)
-        return _say_end(end, output)
+        end = train(output, given, timeout=timeout, tell=say)
+        say(
+            f"{end['reason']} after {end['rounds']} rounds: worst-case risk "
+            f"{end['objective']:.6g}, certified gap {end['gap']:.1e}"
+        )
+        say(f"Model: {output / 'model.safetensors'}")
+        for text in end.get("warnings", ()):
+            warn(text)
+        return _ABOVE_TOL if end.get("is_above_tol") else 0
 
     return _until_signal(follow)
 
@@ -195,17 +209,6 @@ def _until_signal(command: Callable[[], int]) -> int:
         return _ENDED_BY + signal.number
 
 
-def _say_end(end: Mapping[str, Any], output: Path) -> int:
-    say(
-        f"{end['reason']} after {end['rounds']} rounds: worst-case risk {end['objective']:.6g}, "
-        f"certified gap {end['gap']:.1e}"
-    )
-    say(f"Model: {output / 'model.safetensors'}")
-    for text in end.get("warnings", ()):
-        warn(text)
-    return _ABOVE_TOL if end.get("is_above_tol") else 0
-
-
 @click.command(cls=Command, epilog="example: fdrsvm server fed/server --open-control")
 @click.argument("folder", type=PATH)
 @click.option(
@@ -218,12 +221,9 @@ def server(folder: Path, open_control: bool) -> int:
 
     FOLDER is the server's folder, from `federation init`.
     """
+    from fdrsvm.deploy.engine import run_server
     from fdrsvm.deploy.layout import ServerFolder
 
-    try:
-        from fdrsvm.deploy.server_process import run_server
-    except ModuleNotFoundError as error:
-        raise _no_flower(error) from None
     run_server(ServerFolder.read(folder), open_control=open_control)
     return 0
 
@@ -245,27 +245,24 @@ def client(folder: Path, poll: float) -> int:
     from fdrsvm.deploy.engine import check_server, environment, supernode_arguments
     from fdrsvm.deploy.layout import ClientFolder
 
-    plant = ClientFolder.read(folder)
-    os.environ.update(environment(plant.flower_home))  # before NumPy and Flower read them
-    try:
-        from fdrsvm.deploy.warm_client import check_plant, run_warm
-    except ModuleNotFoundError as error:
-        raise _no_flower(error) from None
+    own = ClientFolder.read(folder)
+    os.environ.update(environment(own.flower_home))  # before NumPy and Flower read them
+    from fdrsvm.deploy.client_side import check_plant, keep_ready
+    from fdrsvm.deploy.plant import plant_from_config
+    from fdrsvm.deploy.warm_client import run_warm
+
+    plant = plant_from_config(own.node_config, {})
     say(check_plant(plant))
-    waiting = check_server(plant)
+    waiting = check_server(own)
     if waiting:
         say(waiting)
-
-    def find_reason() -> None:
-        """Why the server does not let the plant in, if it can be told from here: it is raised."""
-        check_server(plant)
-
-    arguments = supernode_arguments(plant)
-    return run_warm(arguments, plant.flower_home, poll=poll, find_reason=find_reason)
-
-
-def _no_flower(error: ModuleNotFoundError) -> FDRSVMError:
-    return missing_extra(error, "a federation", "flower")
+    return run_warm(
+        supernode_arguments(own),
+        own.flower_home,
+        poll=poll,
+        find_reason=partial(check_server, own),  # why the server does not let it in is raised
+        on_answer=partial(keep_ready, plant),
+    )
 
 
 COMMANDS = (federation, server, client)

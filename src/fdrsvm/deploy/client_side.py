@@ -1,28 +1,29 @@
-"""A client's part, whatever carries the messages: a request in, a response out, data read here.
+"""A client's part, whatever carries the messages: a request in, a response out.
 
-Every request may find a new process, so everything is made from files: the data, and the memory of
-the rounds before.
+Every request may reach a new process, so all that a run depends on is in files: the data, and the
+memory of the rounds before. What is costly to make from them, the rows and the problem, stays in
+the process, and is made again only when files, settings or task change.
 """
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
+from dataclasses import replace
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
 from fdrsvm import __version__
-from fdrsvm.core.arrays import Array
 from fdrsvm.core.texts import package_log
 from fdrsvm.data.contract import ContractError
 from fdrsvm.data.training_data import merge_equal_rows
 from fdrsvm.deploy.memory_file import MemoryFile
-from fdrsvm.deploy.plant import Plant
-from fdrsvm.deploy.plant_data import PlantRows, read_plant, words_without_path
-from fdrsvm.errors import CorruptDataError, InvalidInputError
+from fdrsvm.deploy.plant import Plant, PlantRows, rows_of, words_without_path
+from fdrsvm.errors import CorruptDataError, FDRSVMError, InvalidInputError
 from fdrsvm.federated.client import answer
-from fdrsvm.federated.client_memory import Memory
 from fdrsvm.federated.joining import (
     Introduction,
     Request,
@@ -36,9 +37,9 @@ from fdrsvm.federated.messages import Broadcast, decode_broadcast, encode
 from fdrsvm.federated.methods import OneVsRestProblem, from_description
 from fdrsvm.federated.problem import make_client
 from fdrsvm.federated.secure.secure_step import SecureStep
+from fdrsvm.risk.radius import practical_radius
 
 _LOG = package_log()
-_AUTO = 10.0  # beta in [practical]: the paper's 1 / (beta N)
 
 
 def respond(request: Request, plant: Plant) -> Response:
@@ -48,11 +49,11 @@ def respond(request: Request, plant: Plant) -> Response:
     only the kind does, and the rest stays in the client's log.
     """
     try:
-        return _respond(request, plant)
+        return answer_request(request, plant)
     except TellableError as error:
         _LOG.error("client %r: %s", plant.client_id, error.in_full)
         return Response("error", plant.client_id, reason=str(error))
-    except ContractError as error:  # all of them are of read_plant
+    except ContractError as error:  # only reading the table raises it
         _LOG.error("client %r: %s (%s)", plant.client_id, error, plant.data)
         return Response("error", plant.client_id, reason=str(error))
     except Exception as error:
@@ -71,54 +72,64 @@ def kind_of(error: Exception) -> str:
     return f"{type(error).__name__}{words}; the log of this client's node has the rest"
 
 
-def _respond(request: Request, plant: Plant) -> Response:
+def answer_request(request: Request, plant: Plant) -> Response:
+    """An introduction to a greeting, or an update to a round's broadcast."""
     if request.release != __version__:
         raise TellableError(
             "fdr-svm",
             f"server and clients must have one release, here {__version__}",
             f"the server has {request.release}",
         )
-    task, broadcast = _read_request(request)
-    rows = read_plant(plant)
+    try:
+        task = Task.from_json(request.task)
+        broadcast = None if request.kind == "greeting" else decode_broadcast(request.payload)
+    except CorruptDataError as error:  # of the server's own words
+        raise TellableError("request", "must be whole, and of this release", str(error)) from None
+    rows = rows_of(plant)
     if broadcast is None:
-        return Response(
-            "introduction", plant.client_id, encode_introduction(introduce(plant, rows, task))
-        )
-    _check_sum(plant, broadcast)
-    stored = MemoryFile(plant.memory_folder, broadcast.run_id, _digest(plant, rows, task))
+        introduction = introduce(plant, rows, task)
+        return Response("introduction", plant.client_id, encode_introduction(introduction))
+    check_sum_size(plant, broadcast)
+    # Of all that makes the problem: a run is about one, whatever the server says later.
+    own = [rows.digest, task.to_json(), plant.label, plant.clip, plant.epsilon, plant.kappa]
+    digest = hashlib.sha256(json.dumps(own).encode()).hexdigest()
+    stored = MemoryFile(plant.memory_folder, broadcast.run_id, digest)
     problem = make_problem(plant, rows, task)
     with stored.locked():
         memory, update = answer(
             problem, stored.read(), broadcast, has_answered=request.has_answered
         )
-        _remember(stored, memory)
+        try:
+            stored.write(memory)
+        except OSError as error:
+            raise TellableError(
+                "memory",
+                "must be written at the plant before its answer is sent",
+                f"{words_without_path(error)}; make room there, then resume the run",
+                at_plant=str(stored.folder),
+            ) from None
     return Response("update", plant.client_id, encode(update))
 
 
-def _remember(stored: MemoryFile, memory: Memory) -> None:
-    """An answer that is not on the plant's own disk first is not sent."""
+def check_plant(plant: Plant) -> str:
+    """One line about the data for the plant's own terminal, or an error that names the file."""
     try:
-        stored.write(memory)
-    except OSError as error:
-        raise TellableError(
-            "memory",
-            "must be written at the plant before its answer is sent",
-            f"{words_without_path(error)}; make room there, then resume the run",
-            at_plant=str(stored.folder),
-        ) from None
+        rows = rows_of(plant)
+    except TellableError as error:
+        raise FDRSVMError(error.in_full) from None
+    except ContractError as error:
+        raise FDRSVMError(f"{error} ({plant.data})") from None
+    return f"{plant.client_id}: {len(rows.X)} rows, {rows.X.shape[1]} features, data as agreed"
 
 
-def _read_request(request: Request) -> tuple[Task, Broadcast | None]:
-    """The task, and a round's broadcast; what is wrong with them is the server's own."""
-    try:
-        task = Task.from_json(request.task)
-        return task, None if request.kind == "greeting" else decode_broadcast(request.payload)
-    except CorruptDataError as error:
-        raise TellableError("request", "must be whole, and of this release", str(error)) from None
+def keep_ready(plant: Plant, task: str) -> None:
+    """Have the rows and the problem of a task in this process, for those that it will fork."""
+    with contextlib.suppress(Exception):  # whoever answers says what is wrong
+        make_problem(plant, rows_of(plant), Task.from_json(task))
 
 
-def _check_sum(plant: Plant, broadcast: Broadcast) -> None:
-    """A plant that answers in sums only says so, whatever the server asks."""
+def check_sum_size(plant: Plant, broadcast: Broadcast) -> None:
+    """A plant that answers only in sums says so, whatever the server asks."""
     if not plant.least_in_sum:
         return
     step = from_description(broadcast.algorithm)
@@ -128,19 +139,13 @@ def _check_sum(plant: Plant, broadcast: Broadcast) -> None:
             f"the answers of {plant.client_id!r} leave in masked sums only",
             "the run has none; start it with secure-aggregation=true",
         )
-    named = step.members if step.phase == "upload" else step.survivors
-    if named and len(named) < plant.least_in_sum:
+    summed = step.members if step.phase == "upload" else step.survivors
+    if summed and len(summed) < plant.least_in_sum:
         raise TellableError(
             "least-in-sum",
             f"a sum with {plant.client_id!r} must be over at least {plant.least_in_sum} plants",
-            f"this one is over {len(named)}",
+            f"this one is over {len(summed)}",
         )
-
-
-def _digest(plant: Plant, rows: PlantRows, task: Task) -> str:
-    """Of all that makes the problem: a run is about one, whatever the server says later."""
-    own = [rows.digest, task.to_json(), plant.label, plant.clip, plant.epsilon, plant.kappa]
-    return hashlib.sha256(json.dumps(own).encode()).hexdigest()
 
 
 def introduce(plant: Plant, rows: PlantRows, task: Task) -> Introduction:
@@ -157,50 +162,70 @@ def introduce(plant: Plant, rows: PlantRows, task: Task) -> Introduction:
 
 def make_problem(plant: Plant, rows: PlantRows, task: Task) -> Any:
     """What the client solves; as long as classes are not known, with its own in their place."""
-    classes = task.classes or rows.labels
-    positions = {label: k for k, label in enumerate(classes)}
+    return _make_problem(plant, rows, replace(task, classes=task.classes or rows.labels))
+
+
+@lru_cache(maxsize=1)  # rounds of a run ask for the same one, and two could fill the memory
+def _make_problem(plant: Plant, rows: PlantRows, task: Task) -> Any:
+    positions = {label: k for k, label in enumerate(task.classes)}
     unknown = [label for label in rows.labels if label not in positions]
     if unknown:
         raise TellableError(
             f"labels of client {plant.client_id!r}",
-            f"must be among {list(classes)}",
+            f"must be among {list(task.classes)}",
             f"{len(unknown)} are not: the data changed since the client joined",
         )
-    _check_limit(plant, rows, task)
+    box = _support(plant, rows, task)
+    check_limits(plant, rows, task, box)
     codes = np.array([positions[label] for label in rows.labels], dtype=np.intp)[rows.codes]
     X, weights = rows.X, np.ones(len(rows.X))
     if task.merge:
         X, codes, weights = merge_equal_rows(X, codes, weights)
-    ball = _ball(plant, rows, task)
-    positives = [1] if len(classes) <= 2 else range(len(classes))
+    epsilon = task.epsilon if plant.epsilon is None else plant.epsilon
+    positives = [1] if len(task.classes) <= 2 else range(len(task.classes))
     problems = tuple(
         make_client(
             plant.client_id,
             X,
             np.where(codes == positive, 1.0, -1.0),
             sample_weight=weights,
-            **ball,
+            epsilon=float(practical_radius(len(rows.X))) if epsilon == "auto" else epsilon,
+            kappa=float(task.kappa) if plant.kappa is None else plant.kappa,
+            norm=task.norm,  # type: ignore[arg-type]
+            support=box,
+            worst_case=task.worst_case,  # type: ignore[arg-type]
+            loss=task.loss,
+            fit_intercept=task.fit_intercept,
+            blur=task.blur,
+            resolution=task.resolution,
         )
         for positive in positives
     )
     return problems[0] if len(problems) == 1 else OneVsRestProblem(problems)
 
 
-def _check_limit(plant: Plant, rows: PlantRows, task: Task) -> None:
+def check_limits(plant: Plant, rows: PlantRows, task: Task, box: Any) -> None:
     """Every plant keeps to what was agreed, or does not join; the words hold no value."""
-    limits = _agreed_limits(plant, rows, task)
+    n_features = rows.X.shape[1]
+    try:
+        limits = Limits.checked(task.feature_limit or None, n_features)
+    except InvalidInputError as error:  # of what the server sent
+        raise TellableError(
+            f"feature-limit for client {plant.client_id!r}",
+            f"must be one number, or one for each of the plant's {n_features} features",
+            error.found,
+        ) from None
     outside = limits.outside(rows.X)
     if outside.size:
-        column = _furthest_beyond(limits, rows.X[outside[0]])
+        column = np.argmax(np.abs(rows.X[outside[0]]) - limits.features)
         raise TellableError(
             f"rows of client {plant.client_id!r}",
             f"column {rows.feature_names[column]!r} may not exceed the agreed feature-limit "
             f"{limits.features[column]:g} in size, nor any other its own",
             f"{outside.size} of {len(rows.X)} rows break that, the first is row {outside[0]}",
         )
-    box = _support(plant, rows, task.support)
     if isinstance(box, tuple) and limits.outside(np.array(box)).size:
-        column = _furthest_beyond(limits, np.maximum(*np.abs(box)))
+        column = np.argmax(np.maximum(*np.abs(box)) - limits.features)
         raise TellableError(
             f"contract of client {plant.client_id!r}",
             f"its limits must lie within the agreed feature-limit {limits.features[column]:g}",
@@ -208,41 +233,9 @@ def _check_limit(plant: Plant, rows: PlantRows, task: Task) -> None:
         )
 
 
-def _agreed_limits(plant: Plant, rows: PlantRows, task: Task) -> Limits:
-    try:
-        return Limits.checked(task.feature_limit or None, rows.X.shape[1])
-    except InvalidInputError as error:  # of what the server sent
-        raise TellableError(
-            f"feature-limit for client {plant.client_id!r}",
-            f"must be one number, or one for each of the plant's {rows.X.shape[1]} features",
-            error.found,
-        ) from None
-
-
-def _furthest_beyond(limits: Limits, values: Array) -> int:
-    """The feature of a row that is furthest beyond its limit."""
-    return int(np.argmax(np.abs(values) - limits.features))
-
-
-def _ball(plant: Plant, rows: PlantRows, task: Task) -> dict[str, Any]:
-    epsilon = task.epsilon if plant.epsilon is None else plant.epsilon
-    kappa = float(task.kappa) if plant.kappa is None else plant.kappa
-    return {
-        "epsilon": 1.0 / (_AUTO * len(rows.X)) if epsilon == "auto" else epsilon,
-        "kappa": kappa,
-        "norm": task.norm,
-        "support": _support(plant, rows, task.support),
-        "worst_case": task.worst_case,
-        "loss": task.loss,
-        "fit_intercept": task.fit_intercept,
-        "blur": task.blur,
-        "resolution": task.resolution,
-    }
-
-
-def _support(plant: Plant, rows: PlantRows, support: str) -> Any:
-    if support != "contract":
-        return None if support == "none" else support
+def _support(plant: Plant, rows: PlantRows, task: Task) -> Any:
+    if task.support != "contract":
+        return None if task.support == "none" else task.support
     if rows.contract is None:
         raise TellableError(
             f"contract of client {plant.client_id!r}",

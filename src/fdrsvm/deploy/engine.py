@@ -1,4 +1,7 @@
-"""Flower's commands with the flags and variables they need here: offline, TLS, keys required."""
+"""Flower's commands with the flags and variables they need here: offline, TLS, keys required.
+
+The server is a process that becomes a SuperLink; another one tells it the plants' keys.
+"""
 
 from __future__ import annotations
 
@@ -10,21 +13,20 @@ import os
 import ssl
 import subprocess
 import sys
-import urllib.error
 import urllib.request
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from pathlib import Path
 from typing import Any
 
 from fdrsvm.core.files import write_atomically
-from fdrsvm.deploy.app_folder import toml_value
-from fdrsvm.deploy.layout import CONNECTION, ClientFolder, ServerFolder
-from fdrsvm.errors import FDRSVMError
+from fdrsvm.deploy.layout import CONNECTION, ClientFolder, ServerFolder, toml_value
+from fdrsvm.deploy.processes import Started, wait_until
+from fdrsvm.errors import FDRSVMError, InvalidInputError
 
 _BIN = Path(sys.executable).parent
-_COMMAND_SECONDS = 120.0
+_COMMAND_SECONDS = _START_SECONDS = 120.0
 _NODES = "nodes.json"
 _UNREGISTERED = "unregistered"
 # Flower takes a node's signature up to 5 s before its time and 305 s after it; a second is the
@@ -50,28 +52,20 @@ def environment(flower_home: Path) -> dict[str, str]:
 
 
 def superlink_command(server: ServerFolder) -> list[str]:
-    """A SuperLink with TLS that lets in registered nodes only."""
-    return [
-        _found("flower-superlink"),
-        *("--host", server.host, "--port", str(server.port)),
-        *("--ssl-ca-certfile", str(server.path / "ca.crt")),
-        *("--ssl-certfile", str(server.path / "server.pem")),
-        *("--ssl-keyfile", str(server.path / "server.key")),
-        *("--database", str(server.flower_home / "state.db")),
-        "--enable-supernode-auth",
-        "--disable-runtime-dependency-installation",
-    ]
-
-
-def simulation_command(server: ServerFolder) -> list[str]:
-    """A SuperLink whose nodes are simulated, for this machine only."""
-    return [
-        _found("flower-superlink"),
-        *("--host", server.host, "--port", str(server.port)),
-        "--insecure",
-        "--simulation",
-        "--disable-runtime-dependency-installation",
-    ]
+    """A SuperLink with TLS that lets in registered nodes only, or one whose nodes are simulated."""
+    safety = (
+        ("--insecure", "--simulation")
+        if server.is_simulated
+        else (
+            *("--ssl-ca-certfile", str(server.path / "ca.crt")),
+            *("--ssl-certfile", str(server.path / "server.pem")),
+            *("--ssl-keyfile", str(server.path / "server.key")),
+            *("--database", str(server.flower_home / "state.db")),
+            "--enable-supernode-auth",
+        )
+    )
+    where = ("--host", server.host, "--port", str(server.port))
+    return [_own("flower-superlink"), *where, *safety, "--disable-runtime-dependency-installation"]
 
 
 def supernode_arguments(client: ClientFolder) -> list[str]:
@@ -88,21 +82,75 @@ def supernode_arguments(client: ClientFolder) -> list[str]:
 
 
 def is_healthy(server: ServerFolder, timeout: float = 2.0) -> bool:
-    """Whether the server answers, with the certificate of this federation."""
-    context = ssl.create_default_context(cafile=str(server.path / "ca.crt"))
-    url = f"https://127.0.0.1:{server.port}/health"
+    """Whether the server answers, with the certificate of this federation if it has one."""
+    # This machine is asked directly, whatever proxy is set for others.
+    handlers: list[urllib.request.BaseHandler] = [urllib.request.ProxyHandler({})]
+    if not server.is_simulated:
+        context = ssl.create_default_context(cafile=str(server.path / "ca.crt"))
+        handlers.append(urllib.request.HTTPSHandler(context=context))
+    scheme = "http" if server.is_simulated else "https"
+    url = f"{scheme}://127.0.0.1:{server.port}/health"
     try:
-        with _opener(context).open(url, timeout=timeout) as answer:
+        with urllib.request.build_opener(*handlers).open(url, timeout=timeout) as answer:
             return bool(answer.status == 200)
-    except (urllib.error.URLError, OSError):
+    except OSError:
         return False
 
 
-def _opener(context: ssl.SSLContext) -> urllib.request.OpenerDirector:
-    """Asks this machine directly, whatever proxy is set for others."""
-    return urllib.request.build_opener(
-        urllib.request.ProxyHandler({}), urllib.request.HTTPSHandler(context=context)
-    )
+def wait_for_server(server: ServerFolder, process: Started, log: Path | None = None) -> None:
+    """Until the server answers, or an error if its process ends or the time is up."""
+    where = "" if log is None else f"; see {log}"
+    if not wait_until(lambda: is_healthy(server) or not process.is_alive, _START_SECONDS):
+        raise FDRSVMError(f"the server did not answer within {_START_SECONDS:g} s{where}")
+    if not process.is_alive:
+        raise FDRSVMError(f"the server ended before it answered{where}")
+
+
+def run_server(server: ServerFolder, *, open_control: bool = False) -> None:
+    """Become a SuperLink, so that whoever ends this process ends the server and nothing is left.
+
+    Flower's control interface shares the port, so that a server that can be reached from outside
+    must be asked for with ``open_control``.
+    """
+    if server.host != "127.0.0.1" and not open_control:
+        raise InvalidInputError(
+            "--open-control",
+            f"must be given to listen on {server.host}: whoever reaches port {server.port} can run "
+            "any code as this user",
+            "it is not; docs/federation.md says how to close the port to others",
+        )
+    command, variables = superlink_command(server), environment(server.flower_home)
+    sys.stdout.flush()
+    register_aside(server)
+    os.execve(command[0], command, variables)  # noqa: S606 - our own interpreter's folder
+
+
+def register_aside(server: ServerFolder) -> None:
+    """In a grandchild, which nobody has to wait for, and which ends with the server."""
+    superlink = Started.of("server", os.getpid())  # it stays the same as another program
+    child = os.fork()
+    if child:
+        os.waitpid(child, 0)
+        return
+    if os.fork():
+        os._exit(0)
+    try:
+        register_and_report(server, superlink)
+    finally:
+        os._exit(0)
+
+
+def register_and_report(server: ServerFolder, superlink: Started) -> None:
+    """Whatever goes wrong is in the server's log: nobody else would tell."""
+    try:
+        wait_for_server(server, superlink)
+        new = register_nodes(server)
+        if new:
+            os.write(1, f"fdrsvm: may connect from now on: {', '.join(new)}\n".encode())
+    except Exception as error:
+        reason = str(error) if isinstance(error, FDRSVMError) else repr(error)
+        text = f"fdrsvm: plants whose keys are not known cannot connect: {reason}\n"
+        os.write(2, text.encode())
 
 
 def check_server(client: ClientFolder, timeout: float = 5.0) -> str | None:
@@ -125,7 +173,7 @@ def check_server(client: ClientFolder, timeout: float = 5.0) -> str | None:
             "ask the server's operator for this federation's ca.crt"
         ) from None
     try:
-        ahead = _clock_ahead(host, int(port), context, timeout)
+        ahead = seconds_ahead(host, int(port), context, timeout)
     except ssl.SSLCertVerificationError as error:
         if error.verify_code in _NOT_VALID_NOW:
             now = datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC")
@@ -150,23 +198,23 @@ def check_server(client: ClientFolder, timeout: float = 5.0) -> str | None:
     return None
 
 
-def _clock_ahead(host: str, port: int, context: ssl.SSLContext, timeout: float) -> float | None:
-    """Seconds by which this clock is ahead of a server's, to one second; None if it is not told."""
+def seconds_ahead(host: str, port: int, context: ssl.SSLContext, timeout: float) -> float | None:
+    """By how much this clock is ahead of a server's, to one second; None if it is not told."""
     link = http.client.HTTPSConnection(host, port, timeout=timeout, context=context)
     with contextlib.closing(link):
         link.connect()  # apart: an error of the certificate is a ValueError too
         try:
             link.request("GET", "/health")
-            told = link.getresponse().getheader("Date", "")
+            date = link.getresponse().getheader("Date", "")
             now = datetime.now(UTC)
-            return (now - parsedate_to_datetime(told)).total_seconds() - _HALF_A_SECOND
+            return (now - parsedate_to_datetime(date)).total_seconds() - _HALF_A_SECOND
         except (http.client.HTTPException, TypeError, ValueError):
             return None
 
 
 def flwr(server: ServerFolder, *arguments: str) -> dict[str, Any]:
     """One call of the `flwr` command; its answer."""
-    command = [_found("flwr"), *arguments, "--format", "json"]
+    command = [_own("flwr"), *arguments, "--format", "json"]
     try:
         done = subprocess.run(  # noqa: S603 - our own interpreter's folder
             command,
@@ -179,10 +227,11 @@ def flwr(server: ServerFolder, *arguments: str) -> dict[str, Any]:
         )
     except subprocess.TimeoutExpired:
         raise FDRSVMError(f"flwr {arguments[0]}: no answer within {_COMMAND_SECONDS:g} s") from None
-    answer = _last_json(done.stdout)
+    answer = last_json(done.stdout)
     if done.returncode or not answer.get("success", True):
-        reason = _last_line(str(answer.get("error-message") or done.stderr or done.stdout))
-        raise FDRSVMError(f"flwr {' '.join(arguments[:2])}: {reason}")
+        reason = str(answer.get("error-message") or done.stderr or done.stdout).strip()
+        last_line = reason.splitlines()[-1].strip() if reason else "it failed without a word"
+        raise FDRSVMError(f"flwr {' '.join(arguments[:2])}: {last_line}")
     return answer
 
 
@@ -197,7 +246,7 @@ def register_nodes(server: ServerFolder) -> list[str]:
     FDRSVMError
         With the names of keys that the server did not take; all others are registered by then.
     """
-    keys = {path.stem: path for path in server.public_keys}
+    keys = {path.stem: path for path in sorted((server.path / "nodes").glob("*.pub"))}
     digests = {name: hashlib.sha256(path.read_bytes()).hexdigest() for name, path in keys.items()}
     listed, known = _node_list(server), _known_nodes(server)
     known = {name: entry for name, entry in known.items() if entry["node"] in listed}
@@ -244,10 +293,9 @@ def _node_list(server: ServerFolder) -> dict[str, str]:
 def _known_nodes(server: ServerFolder) -> dict[str, dict[str, str]]:
     """By name: Flower's number of the node and its key's SHA-256. Flower does not tell names."""
     try:
-        found: dict[str, dict[str, str]] = json.loads((server.flower_home / _NODES).read_text())
+        return dict(json.loads((server.flower_home / _NODES).read_text()))
     except (FileNotFoundError, ValueError):
         return {}
-    return found
 
 
 def _keep_known(server: ServerFolder, known: Mapping[str, Mapping[str, str]]) -> None:
@@ -282,25 +330,20 @@ def _pairs(values: Mapping[str, Any]) -> str:
     return " ".join(f"{key}={toml_value(value)}" for key, value in values.items())
 
 
-def _found(command: str) -> str:
+def _own(command: str) -> str:
     path = _BIN / command
     if not path.exists():
         raise FDRSVMError(f"{command} is missing: pip install 'fdr-svm[flower]'")
     return str(path)
 
 
-def _last_json(text: str) -> dict[str, Any]:
+def last_json(text: str) -> dict[str, Any]:
     """The JSON object that a command ends its output with."""
     for start in [k for k, letter in enumerate(text) if letter == "{"]:
         try:
-            found = json.loads(text[start:])
+            answer = json.loads(text[start:])
         except ValueError:
             continue
-        if isinstance(found, dict):
-            return found
+        if isinstance(answer, dict):
+            return answer
     return {}
-
-
-def _last_line(text: str) -> str:
-    lines: Sequence[str] = [line.strip() for line in text.splitlines() if line.strip()]
-    return lines[-1] if lines else "it failed without a word"

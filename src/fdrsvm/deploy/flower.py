@@ -1,10 +1,10 @@
 """Messages over Flower: records in and out, and a wait that always ends.
 
-Nothing is computed here. A message is one config record; the payload in it is the bytes of
-:mod:`fdrsvm.federated.messages`, so that results have the same bits as in one process. Clients are
-known by the name that they give themselves, never by Flower's node number, which changes with a
-node that comes back without a key. Answers are handed over in the order of the broadcasts,
-whatever order they arrive in.
+Nothing is computed here. A message is one config record with the fields of a request or response;
+the payload in it is the bytes of :mod:`fdrsvm.federated.messages`, so that results have the same
+bits as in one process. Clients are known by the name that they give themselves, never by Flower's
+node number, which changes with a node that comes back without a key. Answers are handed over in the
+order of the broadcasts, whatever order they arrive in.
 
 Steps are idempotent, so a message that got lost with its node is simply sent again: when the node
 is back, or when nothing has been heard for long.
@@ -16,17 +16,22 @@ import hashlib
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeVar
 
 from flwr.app import ConfigRecord, Message, RecordDict
 
+from fdrsvm import __version__
 from fdrsvm.errors import ClientError, CorruptDataError, InvalidInputError, QuorumError
 from fdrsvm.federated.joining import Introduction, Request, Response, Task, decode_introduction
 from fdrsvm.federated.messages import Broadcast, ClientProfile, Update, decode_update, encode
 from fdrsvm.federated.rounds import Failure
 
 _RECORD = "fdrsvm"
-_KINDS = {"request": ("greeting", "round"), "response": ("introduction", "update", "error")}
+_KINDS = {Request: ("greeting", "round"), Response: ("introduction", "update", "error")}
+_TYPES = {
+    Request: {"kind": str, "release": str, "task": str, "payload": bytes, "has_answered": bool},
+    Response: {"kind": str, "client_id": str, "reason": str, "payload": bytes},
+}
 # Flower's error codes: the message or its node is gone, so that another try can help.
 _LOST = {
     3: "the message was lost",
@@ -41,42 +46,27 @@ _NO_APP = {
 _MAX_LOSSES = 5
 _GRACE = 10.0
 _SHORTEST, _LONGEST = 10.0, 86_400.0  # for which a message can be fetched
-# No method's update holds more numbers than this a model and feature; the rest is room for headers.
+# No method's update holds more numbers than this per model and feature; the rest is for headers.
 _MOST_NUMBERS, _HEADERS = 32, 1 << 20
 
 Listener = Callable[[Mapping[str, Any]], None]
+_Message = TypeVar("_Message", Request, Response)
 
 
-def request_to_records(request: Request) -> RecordDict:
-    """A request as Flower carries it."""
-    return RecordDict({_RECORD: ConfigRecord(dict(vars(request)))})
+def to_records(message: Request | Response) -> RecordDict:
+    """A request or response as Flower carries it."""
+    return RecordDict({_RECORD: ConfigRecord(dict(vars(message)))})
 
 
-def request_from_records(records: RecordDict) -> Request:
-    """The request that ``request_to_records`` wrote, or a CorruptDataError."""
-    types = {"kind": str, "release": str, "task": str, "payload": bytes, "has_answered": bool}
-    return Request(**_fields(records, "request", types))
-
-
-def response_to_records(response: Response) -> RecordDict:
-    """A response as Flower carries it."""
-    return RecordDict({_RECORD: ConfigRecord(dict(vars(response)))})
-
-
-def response_from_records(records: RecordDict) -> Response:
-    """The response that ``response_to_records`` wrote, or a CorruptDataError."""
-    types = {"kind": str, "client_id": str, "reason": str, "payload": bytes}
-    return Response(**_fields(records, "response", types))
-
-
-def _fields(records: RecordDict, what: str, types: Mapping[str, type]) -> dict[str, Any]:
-    record = records.config_records.get(_RECORD)
-    found = {} if record is None else dict(record)
-    if {name: type(value) for name, value in found.items()} != types:
-        raise CorruptDataError(f"{what}: its record has the fields {sorted(found)}")
-    if found["kind"] not in _KINDS[what]:
-        raise CorruptDataError(f"{what}: its kind is {found['kind']!r}")
-    return found
+def from_records(records: RecordDict, kind: type[_Message]) -> _Message:
+    """The request or response that ``to_records`` wrote, or a CorruptDataError."""
+    what = kind.__name__.lower()
+    record = dict(records.config_records.get(_RECORD) or {})
+    if {name: type(each) for name, each in record.items()} != _TYPES[kind]:
+        raise CorruptDataError(f"{what}: its record has the fields {sorted(record)}")
+    if record["kind"] not in _KINDS[kind]:
+        raise CorruptDataError(f"{what}: its kind is {record['kind']!r}")
+    return kind(**record)  # type: ignore[arg-type]
 
 
 @dataclass
@@ -92,6 +82,35 @@ class _Errand:
     losses: list[str] = field(default_factory=list)
     ended: float = 0.0
 
+    def silence(self, deadline: float | None) -> Failure:
+        """Why there is no answer, as far as is known."""
+        seen = f" ({', then '.join(self.losses[-3:])})" if self.losses else ""
+        if not self.sent_to and not self.losses:
+            reason = "its node is not connected"
+        elif deadline is None:
+            reason = f"no answer after {len(self.losses)} tries{seen}"
+        else:
+            reason = f"no answer within {deadline:g} s{seen}"
+        return Failure(self.broadcast.client_id, reason, is_missing=True)
+
+    def event(self, answer: Update | Failure) -> dict[str, Any]:
+        """For the audit log: sizes and fingerprints, no content."""
+        event: dict[str, Any] = {
+            "event": "answer",
+            "round": self.broadcast.round,
+            "client": self.broadcast.client_id,
+            "bytes_down": len(self.data),
+            "sha256_down": hashlib.sha256(self.data).hexdigest(),
+        }
+        if isinstance(answer, Failure):
+            event.update(event="fault", reason=answer.reason, is_missing=answer.is_missing)
+        else:
+            data = encode(answer)
+            event.update(bytes_up=len(data), sha256_up=hashlib.sha256(data).hexdigest())
+        event["seconds"] = round(self.ended - self.started, 3)
+        event["losses"] = self.losses
+        return event
+
 
 class FlowerTransport:
     """Clients behind Flower's grid.
@@ -100,8 +119,6 @@ class FlowerTransport:
     ----------
     grid : flwr.serverapp.Grid
         As a ServerApp gets it.
-    release : str
-        Of this package; clients refuse another one.
     task : Task
         What clients solve; ``greet`` sends it without classes, which are set afterwards.
     expected : sequence of str
@@ -120,7 +137,6 @@ class FlowerTransport:
         self,
         grid: Any,
         *,
-        release: str,
         task: Task,
         expected: Sequence[str] = (),
         n_clients: int = 0,
@@ -131,7 +147,6 @@ class FlowerTransport:
         resend_after: float = 120.0,
     ) -> None:
         self.grid = grid
-        self.release = release
         self.task = task
         self.expected = tuple(expected)
         self.n_clients = n_clients
@@ -140,7 +155,7 @@ class FlowerTransport:
         self.look_around = look_around
         self.resend_after = resend_after
         self.introductions: dict[str, Introduction] = {}
-        self._tell: Listener = listener if listener is not None else _nobody
+        self._tell: Listener = listener if listener is not None else lambda _: None
         self._node_of: dict[str, int] = {}
         self._greeted: dict[str, int] = {}  # by message id
         self._refused: dict[int, tuple[str, str]] = {}
@@ -179,7 +194,13 @@ class FlowerTransport:
             # Whoever is connected is heard first: it may have a name that is taken.
             if not missing and (not self._greeted or now >= min(start + _GRACE, end)):
                 return self._in_order()
-            self._check_refused(wanted)
+            for name, reason in self._refused.values() if missing else ():
+                # There is no point in waiting for a client that is there and cannot take part.
+                all_are_heard = len(self._node_of) + len(self._refused) >= max(wanted, 1)
+                if name in set(self.expected) - set(self._node_of) or (
+                    not self.expected and all_are_heard
+                ):
+                    raise ClientError(name, 0, reason)
             if now >= end:
                 n_wanted = len(self.expected) or max(wanted, 1)
                 refused = (f"{name}: {reason}" for name, reason in self._refused.values())
@@ -188,8 +209,8 @@ class FlowerTransport:
 
     def join(self) -> Sequence[ClientProfile]:
         """The clients, sorted by name."""
-        found = self._in_order() if self._node_of else self.greet()
-        return [introduction.profile for introduction in found]
+        introductions = self._in_order() if self._node_of else self.greet()
+        return [introduction.profile for introduction in introductions]
 
     def _in_order(self) -> list[Introduction]:
         return [self.introductions[name] for name in sorted(self._node_of)]
@@ -204,17 +225,6 @@ class FlowerTransport:
         lacking = max(wanted, 1) - len(self._node_of)
         return (f"{lacking} more nodes were to connect and answer",) if lacking > 0 else ()
 
-    def _check_refused(self, wanted: int) -> None:
-        """There is no point in waiting for a client that is there and cannot take part."""
-        for name, reason in self._refused.values():
-            is_needed = (
-                name in self.expected and name not in self._node_of
-                if self.expected
-                else len(self._node_of) + len(self._refused) >= max(wanted, 1)
-            )
-            if is_needed and self._missing(wanted):
-                raise ClientError(name, 0, reason)
-
     def _nodes(self) -> dict[int, str]:
         """Nodes that are connected, each with when it last started."""
         nodes = list(self.grid.get_nodes())
@@ -223,10 +233,11 @@ class FlowerTransport:
 
     def _greet_new(self, nodes: Mapping[int, str]) -> None:
         known = {*self._node_of.values(), *self._greeted.values(), *self._refused}
-        request = Request("greeting", self.release, self.task.to_json())
-        new = sorted(set(nodes) - known)
-        ids = self._push([_message(request, one, "join", self.join_deadline) for one in new])
-        self._greeted.update({i: one for i, one in zip(ids, new, strict=True) if i is not None})
+        request = Request("greeting", __version__, self.task.to_json())
+        ids = self._push(
+            dict.fromkeys(sorted(set(nodes) - known), request), "join", self.join_deadline
+        )
+        self._greeted.update({message_id: node_id for node_id, message_id in ids.items()})
 
     def _take_introductions(self) -> None:
         if not self._greeted:
@@ -247,7 +258,7 @@ class FlowerTransport:
         if reply.has_error():
             return name, _flower_error(reply)
         try:
-            response = response_from_records(reply.content)
+            response = from_records(reply.content, Response)
             name = owner or response.client_id or name
             if response.kind != "introduction":
                 return name, response.reason or f"it sent {response.kind!r} to a greeting"
@@ -263,8 +274,12 @@ class FlowerTransport:
 
     def _admit(self, introduction: Introduction, node_id: int) -> str | None:
         name = introduction.client_id
-        is_new = name not in self.introductions
-        if not is_new and not self._may_replace(name, introduction):
+        before = self.introductions.get(name)
+        # A node may take over a client whose old node is gone and whose data are the same.
+        is_taken = before is not None and (
+            self._node_of[name] in self._nodes() or introduction.profile != before.profile
+        )
+        if is_taken:
             if not self._has_started:
                 raise InvalidInputError(
                     f"client-id {name!r}",
@@ -275,7 +290,7 @@ class FlowerTransport:
         self.introductions[name], self._node_of[name] = introduction, node_id
         self._tell(
             {
-                "event": "joined" if is_new else "rejoined",
+                "event": "joined" if before is None else "rejoined",
                 "client": name,
                 "node": node_id,
                 "release": introduction.release,
@@ -285,13 +300,6 @@ class FlowerTransport:
             }
         )
         return None
-
-    def _may_replace(self, name: str, introduction: Introduction) -> bool:
-        """Whether a node may take over a client: its old node is gone, its data are the same."""
-        return (
-            self._node_of[name] not in self._nodes()
-            and introduction.profile == self.introductions[name].profile
-        )
 
     # Rounds
 
@@ -317,17 +325,14 @@ class FlowerTransport:
             gone = {name for name in waiting if name in self._absent and not waiting[name].sent_to}
             if now >= end or gone == set(waiting):
                 break
-            found = self._collect(waiting)
-            answers.update(found)
-            for name in found:
-                errands[name].ended = time.monotonic()
+            answers.update(self._collect(waiting))
             if len(answers) < len(errands):  # to look all the time would slow simulated clients
                 time.sleep(min(self.poll, max(end - now, 0.0)))
         for name, errand in errands.items():
             if name not in answers:
                 errand.ended = time.monotonic()
-                answers[name] = Failure(name, _silence(errand, deadline), is_missing=True)
-            self._record(errand, answers[name])
+                answers[name] = errand.silence(deadline)
+            self._tell(errand.event(answers[name]))
         self._answered |= {name for name, a in answers.items() if isinstance(a, Update)}
         self._absent = {
             name for name, a in answers.items() if isinstance(a, Failure) and a.is_missing
@@ -343,88 +348,68 @@ class FlowerTransport:
         self._take_introductions()
         task = self.task.to_json()
         ttl = min(max(end - now, _SHORTEST), _LONGEST)
-        due: list[tuple[_Errand, str, Message]] = []
+        due: dict[int, tuple[_Errand, str, Request]] = {}
         for name, errand in waiting.items():
             node_id = self._node_of[name]
             there = f"{node_id} {nodes[node_id]}" if node_id in nodes else ""
             patience = self.resend_after * 2.0 ** max(len(errand.message_ids) - 1, 0)
             overdue = now - errand.sent_at > patience
-            if not there or (errand.sent_to == there and not overdue):
-                continue
-            has_answered = name in self._answered
-            request = Request("round", self.release, task, errand.data, has_answered)
-            message = _message(request, node_id, str(errand.broadcast.round), ttl)
-            due.append((errand, there, message))
-        ids = self._push([message for _, _, message in due])
-        for (errand, there, _), message_id in zip(due, ids, strict=True):
-            if message_id is not None:
-                errand.message_ids.add(message_id)
-                errand.sent_to, errand.sent_at = there, now
+            if there and (errand.sent_to != there or overdue):
+                has_answered = name in self._answered
+                request = Request("round", __version__, task, errand.data, has_answered)
+                due[node_id] = errand, there, request
+        group = str(next(iter(waiting.values())).broadcast.round)
+        requests = {node_id: request for node_id, (_, _, request) in due.items()}
+        for node_id, message_id in self._push(requests, group, ttl).items():
+            errand, there, _ = due[node_id]
+            errand.message_ids.add(message_id)
+            errand.sent_to, errand.sent_at = there, now
 
     def _collect(self, waiting: Mapping[str, _Errand]) -> dict[str, Update | Failure]:
         """What has arrived."""
         owners = {i: name for name, errand in waiting.items() for i in errand.message_ids}
-        found: dict[str, Update | Failure] = {}
-        if not owners:
-            return found
-        for reply in self.grid.pull_messages(list(owners)):
+        answers: dict[str, Update | Failure] = {}
+        width = 1 + max(one.profile.n_features for one in self.introductions.values())
+        max_bytes = _HEADERS + 8 * _MOST_NUMBERS * width * max(1, len(self.task.classes))
+        for reply in self.grid.pull_messages(list(owners)) if owners else ():
             message_id = reply.metadata.reply_to_message_id
             name = owners.get(message_id)
-            if name is None or name in found:
+            if name is None or name in answers:
                 continue
             errand = waiting[name]
             errand.message_ids.discard(message_id)
-            if reply.has_error() and reply.error.code in _LOST:
-                errand.losses.append(_LOST[reply.error.code])
-                if not errand.message_ids:
-                    errand.sent_to = ""
-                if len(errand.losses) >= _MAX_LOSSES:
-                    found[name] = Failure(name, _silence(errand, None), is_missing=True)
+            errand.ended = time.monotonic()
+            if not (reply.has_error() and reply.error.code in _LOST):
+                answers[name] = read_answer(reply, name, max_bytes)
                 continue
-            found[name] = _read_answer(reply, name, self._max_bytes)
-        return found
+            errand.losses.append(_LOST[reply.error.code])
+            if not errand.message_ids:
+                errand.sent_to = ""
+            if len(errand.losses) >= _MAX_LOSSES:
+                answers[name] = errand.silence(None)
+        return answers
 
-    @property
-    def _max_bytes(self) -> int:
-        """Of an update; larger ones are not even decoded."""
-        width = 1 + max(one.profile.n_features for one in self.introductions.values())
-        return _HEADERS + 8 * _MOST_NUMBERS * width * max(1, len(self.task.classes))
+    def _push(self, requests: Mapping[int, Request], group: str, ttl: float) -> dict[int, str]:
+        """Send each node its request, which nobody can fetch after ``ttl`` seconds.
 
-    def _push(self, messages: Sequence[Message]) -> list[str | None]:
-        """Flower's id of each message, None where it was not taken; one request for all."""
+        Returns Flower's id of each message, without those that it did not take.
+        """
+        messages = [
+            Message(to_records(request), node_id, "train", group_id=group, ttl=ttl)
+            for node_id, request in requests.items()
+        ]
         # Not by position: Flower's simulation leaves out those that it did not take.
         taken = set(self.grid.push_messages(messages)) if messages else set()
-        ids = [message.metadata.message_id for message in messages]
-        return [one if one in taken else None for one in ids]
-
-    def _record(self, errand: _Errand, answer: Update | Failure) -> None:
-        event: dict[str, Any] = {
-            "event": "answer",
-            "round": errand.broadcast.round,
-            "client": errand.broadcast.client_id,
-            "bytes_down": len(errand.data),
-            "sha256_down": hashlib.sha256(errand.data).hexdigest(),
-        }
-        if isinstance(answer, Failure):
-            event.update(event="fault", reason=answer.reason, is_missing=answer.is_missing)
-        else:
-            data = encode(answer)
-            event.update(bytes_up=len(data), sha256_up=hashlib.sha256(data).hexdigest())
-        event["seconds"] = round(errand.ended - errand.started, 3)
-        event["losses"] = errand.losses
-        self._tell(event)
+        ids = {one.metadata.dst_node_id: one.metadata.message_id for one in messages}
+        return {node_id: message_id for node_id, message_id in ids.items() if message_id in taken}
 
 
-def _message(request: Request, node_id: int, group: str, ttl: float) -> Message:
-    """To a node; nobody can fetch it after ``ttl`` seconds."""
-    return Message(request_to_records(request), node_id, "train", group_id=group, ttl=ttl)
-
-
-def _read_answer(reply: Message, name: str, max_bytes: int) -> Update | Failure:
+def read_answer(reply: Message, name: str, max_bytes: int) -> Update | Failure:
+    """What a client says in reply to a broadcast; larger updates are not even decoded."""
     if reply.has_error():
         return Failure(name, _flower_error(reply))
     try:
-        response = response_from_records(reply.content)
+        response = from_records(reply.content, Response)
         if response.kind == "error":
             return Failure(name, response.reason or "it failed and gave no reason")
         return decode_update(response.payload, max_bytes=max_bytes)
@@ -435,17 +420,3 @@ def _read_answer(reply: Message, name: str, max_bytes: int) -> Update | Failure:
 def _flower_error(reply: Message) -> str:
     code, reason = reply.error.code, reply.error.reason
     return _NO_APP.get(code) or f"Flower reports error {code}: {reason}"
-
-
-def _silence(errand: _Errand, deadline: float | None) -> str:
-    """Why there is no answer, as far as is known."""
-    seen = f" ({', then '.join(errand.losses[-3:])})" if errand.losses else ""
-    if not errand.sent_to and not errand.losses:
-        return "its node is not connected"
-    if deadline is None:
-        return f"no answer after {len(errand.losses)} tries{seen}"
-    return f"no answer within {deadline:g} s{seen}"
-
-
-def _nobody(event: Mapping[str, Any]) -> None:
-    """Listens to nothing."""

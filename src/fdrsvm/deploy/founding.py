@@ -1,20 +1,35 @@
-"""A new federation: certificates, keys, settings and a README for the server and each plant."""
+"""A new federation: certificates, keys, settings and a README for the server and each plant.
+
+Certificates and keys are of the elliptic curve P-384, valid for a year. The authority's own key is
+never written: it has signed all that there is to sign.
+"""
 
 from __future__ import annotations
 
+import ipaddress
+import os
 import re
 from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any
 
 from fdrsvm.core.files import write_atomically
-from fdrsvm.data.contract import FeatureContract
-from fdrsvm.deploy.app_folder import toml_value, write_app_folder
-from fdrsvm.deploy.keys import VALID_DAYS, Authority, node_key, write_private
-from fdrsvm.deploy.layout import CONNECTION
-from fdrsvm.deploy.settings import RunSettings, contract_config
-from fdrsvm.errors import InvalidInputError
+from fdrsvm.deploy.layout import ServerFolder, to_toml, write_app
+from fdrsvm.deploy.settings import RunSettings, contract_config, read_contract
+from fdrsvm.errors import FDRSVMError, InvalidInputError
 
+try:
+    from cryptography import x509
+    from cryptography.hazmat.primitives import hashes, serialization
+    from cryptography.hazmat.primitives.asymmetric import ec
+    from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
+except ModuleNotFoundError as error:  # it comes with Flower
+    raise FDRSVMError(f"{error.name} is missing: pip install 'fdr-svm[flower]'") from None
+
+_VALID_DAYS = 365
+_CLOCKS_MAY_DIFFER = timedelta(hours=1)
+_PEM = serialization.Encoding.PEM
+_NOT_LOCKED = serialization.NoEncryption()
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}")
 _ADDRESS = re.compile(r"[A-Za-z0-9]([A-Za-z0-9.-]{0,252}[A-Za-z0-9])?")
 _LOOPBACK = ("localhost", "127.0.0.1", "::1")
@@ -45,91 +60,6 @@ def init(
     label : str
         Name of the column with the labels.
     """
-    _check_plants(plants)
-    if folder.exists() and any(folder.iterdir()):
-        raise InvalidInputError("folder", "must be new or empty", f"{folder} is not")
-    if not 1 <= port <= 65_000:
-        raise InvalidInputError("port", "must be from 1 to 65000", f"it is {port}")
-    if not _ADDRESS.fullmatch(address):
-        raise InvalidInputError(
-            "address", "must be a host name in ASCII or an IPv4 address", f"it is {address!r}"
-        )
-    agreed = None if contract is None else _read_contract(contract)
-    authority = Authority.new("FDR-SVM federation")
-    server = folder / "server"
-    (server / "nodes").mkdir(parents=True)
-    _write_server(server, authority, address, port, list(plants), agreed)
-    for number, (name, data) in enumerate(plants.items()):
-        plant = folder / "plants" / name
-        plant.mkdir(parents=True)
-        public = _write_keys(plant, authority, name)
-        write_atomically(server / "nodes" / f"{name}.pub", public)
-        if agreed is not None:
-            write_atomically(plant / "contract.json", agreed)
-        client = {
-            "server": f"{address}:{port}",
-            "runtime-port": port + 1 + number,
-            "client-id": name,
-            "data": "data.csv" if data is None else str(data.expanduser().resolve()),
-            "label": label,
-            "contract": "" if contract is None else "contract.json",
-            "state": "state",
-        }
-        write_atomically(plant / "client.toml", _CLIENT_HEAD.encode() + _toml(client))
-        write_atomically(
-            plant / "README.md",
-            _PLANT_README.format(name=name, days=VALID_DAYS, **_at(address, port)).encode(),
-        )
-
-
-def _write_server(
-    server: Path,
-    authority: Authority,
-    address: str,
-    port: int,
-    plants: Sequence[str],
-    contract: bytes | None,
-) -> None:
-    hosts = list(dict.fromkeys([address, *_LOOPBACK]))
-    certificate, key = authority.issue("FDR-SVM server", hosts)
-    write_atomically(server / "ca.crt", authority.certificate_pem)
-    write_atomically(server / "server.pem", certificate)
-    write_private(server / "server.key", key)
-    flag = "" if address in _LOOPBACK else " --open-control"
-    listens = "127.0.0.1" if address in _LOOPBACK else "0.0.0.0"  # noqa: S104 - plants are outside
-    settings = {"host": listens, "port": port, "address": f"{address}:{port}"}
-    write_atomically(server / "server.toml", _toml(settings))
-    run = {"clients": ",".join(plants), "output": str(server.resolve() / "runs" / "run")}
-    if contract is not None:
-        write_atomically(server / "contract.json", contract)
-        run.update(contract_config(server.resolve() / "contract.json"))
-    write_app_folder(server / "app", RunSettings.from_config(run).to_config())
-    (server / "flower").mkdir()
-    connection = {
-        "address": f"127.0.0.1:{port}",
-        "root-certificates": str(server.resolve() / "ca.crt"),
-    }
-    text = f'[superlink]\ndefault = "{CONNECTION}"\n\n[superlink.{CONNECTION}]\n'
-    write_atomically(server / "flower" / "config.toml", text.encode() + _toml(connection))
-    write_atomically(
-        server / "README.md",
-        _SERVER_README.format(days=VALID_DAYS, flag=flag, **_at(address, port)).encode(),
-    )
-
-
-def _write_keys(plant: Path, authority: Authority, name: str) -> bytes:
-    """A plant's keys; its public one."""
-    private, public = node_key()
-    write_private(plant / "node.key", private)
-    write_atomically(plant / "node.pub", public)
-    certificate, key = authority.issue(f"{name} inside", _LOOPBACK)
-    write_atomically(plant / "ca.crt", authority.certificate_pem)
-    write_atomically(plant / "inside.pem", certificate)
-    write_private(plant / "inside.key", key)
-    return public
-
-
-def _check_plants(plants: Mapping[str, Path | None]) -> None:
     if not plants:
         raise InvalidInputError("plants", "at least one must take part", "there is none")
     for name, data in plants.items():
@@ -141,32 +71,166 @@ def _check_plants(plants: Mapping[str, Path | None]) -> None:
             )
         if data is not None and not data.expanduser().is_file():
             raise InvalidInputError(f"data of {name!r}", "must be a file", f"{data} is not")
-
-
-def _read_contract(path: Path) -> bytes:
-    """A contract's file, if it is one."""
-    try:
-        content = path.expanduser().read_bytes()
-    except OSError as error:
+    if folder.exists() and any(folder.iterdir()):
+        raise InvalidInputError("folder", "must be new or empty", f"{folder} is not")
+    if not 1 <= port <= 65_000:
+        raise InvalidInputError("port", "must be from 1 to 65000", f"it is {port}")
+    if not _ADDRESS.fullmatch(address):
         raise InvalidInputError(
-            "contract", "must be a file that can be read", f"{path}: {error.strerror}"
-        ) from None
-    FeatureContract.from_json(content)
-    return content
+            "address", "must be a host name in ASCII or an IPv4 address", f"it is {address!r}"
+        )
+    agreed = b""
+    if contract is not None:
+        read_contract(contract)  # an error before any key is written
+        agreed = contract.expanduser().read_bytes()
+    authority = Authority()
+    server = folder / "server"
+    (server / "nodes").mkdir(parents=True)
+    listens = "127.0.0.1" if address in _LOOPBACK else "0.0.0.0"  # noqa: S104 - plants are outside
+    write_server(
+        ServerFolder(server.resolve(), listens, port, f"{address}:{port}"),
+        authority,
+        address,
+        list(plants),
+        agreed,
+    )
+    for number, (name, data) in enumerate(plants.items()):
+        plant = folder / "plants" / name
+        plant.mkdir(parents=True)
+        authority.write_certificate(plant, "inside", f"{name} inside", _LOOPBACK)
+        write_atomically(server / "nodes" / f"{name}.pub", write_node_key(plant))
+        if agreed:
+            write_atomically(plant / "contract.json", agreed)
+        client = {
+            "server": f"{address}:{port}",
+            "runtime-port": port + 1 + number,
+            "client-id": name,
+            "data": "data.csv" if data is None else str(data.expanduser().resolve()),
+            "label": label,
+            "contract": "contract.json" if agreed else "",
+            "state": "state",
+        }
+        write_atomically(plant / "client.toml", _CLIENT_HEAD.encode() + to_toml(client))
+        readme = _PLANT_README.format(name=name, days=_VALID_DAYS, address=address, port=port)
+        write_atomically(plant / "README.md", readme.encode())
 
 
-def _toml(values: Mapping[str, Any]) -> bytes:
-    return "".join(f"{key} = {toml_value(value)}\n" for key, value in values.items()).encode()
+def write_server(
+    server: ServerFolder,
+    authority: Authority,
+    address: str,
+    plants: Sequence[str],
+    contract: bytes,
+) -> None:
+    """The server's folder, but for the plants' keys."""
+    path = server.path
+    hosts = list(dict.fromkeys([address, *_LOOPBACK]))
+    authority.write_certificate(path, "server", "FDR-SVM server", hosts)
+    settings = {"host": server.host, "port": server.port, "address": server.address}
+    write_atomically(path / "server.toml", to_toml(settings))
+    run = {"clients": ",".join(plants), "output": str(path / "runs" / "run")}
+    if contract:
+        write_atomically(path / "contract.json", contract)
+        run.update(contract_config(path / "contract.json"))
+    write_app(server.app, RunSettings.from_config(run).to_config())
+    server.write_connection(
+        address=f"127.0.0.1:{server.port}", root_certificates=str(path / "ca.crt")
+    )
+    flag = "" if address in _LOOPBACK else " --open-control"
+    readme = _SERVER_README.format(days=_VALID_DAYS, flag=flag, address=address, port=server.port)
+    write_atomically(path / "README.md", readme.encode())
 
 
-def _at(address: str, port: int) -> dict[str, Any]:
-    return {"address": address, "port": port}
+class Authority:
+    """Signs the certificates of one federation, and is trusted by nobody else."""
+
+    name = "FDR-SVM federation"
+
+    def __init__(self) -> None:
+        self.key = ec.generate_private_key(ec.SECP384R1())
+        public = self.key.public_key()
+        builder = self._builder(self.name, public, is_authority=True)
+        identifier = x509.SubjectKeyIdentifier.from_public_key(public)
+        self.certificate = builder.add_extension(identifier, False).sign(self.key, hashes.SHA384())
+
+    def write_certificate(self, folder: Path, stem: str, name: str, hosts: Sequence[str]) -> None:
+        """Write a server's certificate and key, and the authority's own certificate.
+
+        The server is reached at the addresses ``hosts``.
+        """
+        key = ec.generate_private_key(ec.SECP384R1())
+        builder = self._builder(name, key.public_key(), is_authority=False)
+        usage = x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH])
+        authority = x509.AuthorityKeyIdentifier.from_issuer_public_key(self.key.public_key())
+        names: list[x509.GeneralName] = []
+        for host in hosts:
+            try:
+                names.append(x509.IPAddress(ipaddress.ip_address(host)))
+            except ValueError:
+                names.append(x509.DNSName(host))
+        for extension in (usage, authority, x509.SubjectAlternativeName(names)):
+            builder = builder.add_extension(extension, False)
+        certificate = builder.sign(self.key, hashes.SHA384())
+        write_atomically(folder / "ca.crt", self.certificate.public_bytes(_PEM))
+        write_atomically(folder / f"{stem}.pem", certificate.public_bytes(_PEM))
+        private = key.private_bytes(_PEM, serialization.PrivateFormat.PKCS8, _NOT_LOCKED)
+        _write_private(folder / f"{stem}.key", private)
+
+    def _builder(
+        self, name: str, public_key: ec.EllipticCurvePublicKey, *, is_authority: bool
+    ) -> x509.CertificateBuilder:
+        now = datetime.now(UTC)
+        subject, issuer = (
+            x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, text[:64])])
+            for text in (name, self.name)
+        )
+        usage = x509.KeyUsage(
+            digital_signature=True,
+            content_commitment=False,
+            key_encipherment=False,
+            data_encipherment=False,
+            key_agreement=False,
+            key_cert_sign=is_authority,
+            crl_sign=is_authority,
+            encipher_only=False,
+            decipher_only=False,
+        )
+        constraints = x509.BasicConstraints(is_authority, 0 if is_authority else None)
+        return (
+            x509.CertificateBuilder()
+            .subject_name(subject)
+            .issuer_name(issuer)
+            .public_key(public_key)
+            .serial_number(x509.random_serial_number())
+            .not_valid_before(now - _CLOCKS_MAY_DIFFER)
+            .not_valid_after(now + timedelta(days=_VALID_DAYS))
+            .add_extension(constraints, True)
+            .add_extension(usage, True)
+        )
+
+
+def write_node_key(folder: Path) -> bytes:
+    """Write a node's keys in OpenSSH's formats, as Flower reads them; the public one."""
+    key = ec.generate_private_key(ec.SECP384R1())
+    private = key.private_bytes(_PEM, serialization.PrivateFormat.OpenSSH, _NOT_LOCKED)
+    encoding, form = serialization.Encoding.OpenSSH, serialization.PublicFormat.OpenSSH
+    public = key.public_key().public_bytes(encoding, form) + b"\n"
+    _write_private(folder / "node.key", private)
+    write_atomically(folder / "node.pub", public)
+    return public
+
+
+def _write_private(path: Path, data: bytes) -> None:
+    """A file that only its owner can read, from the first moment on."""
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    with os.fdopen(descriptor, "wb") as file:
+        file.write(data)
 
 
 _CLIENT_HEAD = """\
 # This plant's own settings; nothing here leaves the plant. Paths are relative to this folder.
 # Further ones: clip = true (move values to the contract's limits), epsilon and kappa (in place of
-# the run's), least-in-sum = 4 (answers leave in masked sums over so many plants only).
+# the run's), least-in-sum = 4 (answers leave only in masked sums over at least 4 plants).
 """
 
 _PLANT_README = """\
@@ -176,7 +240,7 @@ This folder is for plant {name} alone: node.key and inside.key are secret. Whoev
 speak for the plant. The certificates last {days} days.
 
 1. Install the release of fdr-svm that the server has: `pip install 'fdr-svm[flower]'`.
-2. In client.toml, set `data` to the CSV (or Parquet) file: a column a feature, and the labels.
+2. In client.toml, set `data` to the CSV (or Parquet) file: one column per feature, and the labels.
 3. `fdrsvm client .` connects to {address}:{port} and stays; Ctrl-C ends it. Starting it again is
    always safe: it goes on where it was.
 

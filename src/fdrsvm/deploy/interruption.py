@@ -20,27 +20,22 @@ class Interrupted(KeyboardInterrupt):
 
 
 class _Watch:
-    """Which signal has come, and how many blocks must end before it is raised."""
+    """Which signal has come first, and how many blocks must end before it is raised."""
 
-    seen: int | None = None
-    is_raised = False
-    n_blocks = 0
+    def __init__(self) -> None:
+        self.seen = 0
+        self.is_raised = False
+        self.n_blocks = 0
 
-    def note(self, number: int, frame: FrameType | None) -> None:  # noqa: ARG002
-        if self.seen is None:
-            self.seen = number
-        self.raise_once()
-
-    def raise_once(self) -> None:
-        if self.seen is not None and self.n_blocks == 0 and not self.is_raised:
+    def note(self, number: int = 0, frame: FrameType | None = None) -> None:  # noqa: ARG002
+        """A signal has come, or a block has ended."""
+        self.seen = self.seen or number
+        if self.seen and not self.n_blocks and not self.is_raised:
             self.is_raised = True
             raise Interrupted(self.seen)
 
-    def forget(self) -> None:
-        self.seen, self.is_raised = None, False
 
-
-_WATCH = _Watch()
+_watch = _Watch()
 
 
 @contextlib.contextmanager
@@ -49,30 +44,31 @@ def signals_raised() -> Iterator[None]:
 
     Those that are ignored already, as under nohup, stay so.
     """
+    global _watch
     if threading.current_thread() is not threading.main_thread():  # only that one gets signals
         yield
         return
-    _WATCH.forget()
+    _watch = _Watch()
     before = {number: signal.getsignal(number) for number in _ENDING}
     watched = [number for number in _ENDING if before[number] != signal.SIG_IGN]
     for number in watched:
-        signal.signal(number, _WATCH.note)
+        signal.signal(number, _watch.note)
     try:
         yield
     finally:
         for number in watched:
             signal.signal(number, before[number])
-        _WATCH.forget()
+        _watch = _Watch()
 
 
 @contextlib.contextmanager
 def uninterrupted() -> Iterator[None]:
     """A signal waits for the end of this block: what starts a process must live to know it."""
-    is_main = threading.current_thread() is threading.main_thread()
-    _WATCH.n_blocks += is_main
+    watch, is_main = _watch, threading.current_thread() is threading.main_thread()
+    watch.n_blocks += is_main
     try:
         yield
     finally:
-        _WATCH.n_blocks -= is_main
+        watch.n_blocks -= is_main
     if is_main:
-        _WATCH.raise_once()
+        watch.note()

@@ -1,46 +1,74 @@
 """Processes that outlive the command that started them: found again, and ended, by their pids.
 
 A pid can be given to another process later, so the time at which a process started is kept with it;
-one that does not match is not ours and is left alone.
+one that does not match is not ours and is left alone. A zombie has ended: where nobody waits for
+orphans, as in some containers, it would stay for ever, so psutil's own waiting is not used.
 """
 
 from __future__ import annotations
 
 import contextlib
 import json
-import os
 import signal
 import subprocess
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from fdrsvm.core.files import write_atomically
+from fdrsvm.errors import FDRSVMError
+
+try:
+    import psutil
+except ModuleNotFoundError as error:
+    raise FDRSVMError(f"{error.name} is missing: pip install 'fdr-svm[flower]'") from None
 
 _PATIENCE, _GRACE = 20.0, 5.0  # seconds for a process to end, and then for what it started
-_LOOK = 0.2
-_PROC = Path("/proc/self/stat")
 _CHILDREN: dict[int, subprocess.Popen[bytes]] = {}  # what ended must be waited for by its parent
 
 
 @dataclass(frozen=True)
 class Started:
-    """A process of ours."""
+    """A process of ours; ``since`` tells it from a later one with the same pid."""
 
     name: str
     pid: int
     since: str
 
+    @classmethod
+    def of(cls, name: str, pid: int) -> Started:
+        """A process that runs now, or one that has ended if there is none."""
+        try:
+            process = psutil.Process(pid)
+            since = float(process.create_time())
+            if psutil.LINUX:  # there both move when the clock is set, and their difference does not
+                since -= float(psutil.boot_time())
+            has_ended = process.status() in (psutil.STATUS_ZOMBIE, psutil.STATUS_DEAD)
+        except psutil.Error:
+            has_ended = True
+        return cls(name, pid, "" if has_ended else f"{since:.2f}")
+
     @property
     def is_alive(self) -> bool:
         """Whether it still runs."""
-        return _started_at(self.pid) == self.since
+        return self.since != "" and Started.of(self.name, self.pid) == self
 
+    @property
+    def descendants(self) -> list[Started]:
+        """All that it started, as far as it is known to be the parent."""
+        try:
+            pids = [child.pid for child in psutil.Process(self.pid).children(recursive=True)]
+        except psutil.Error:
+            return []
+        family = [Started.of(f"process {pid}", pid) for pid in pids]
+        return [one for one in family if one.since]
 
-def this_process(name: str) -> Started:
-    """The one that asks; it stays the same when it becomes another program."""
-    return Started(name, os.getpid(), _started_at(os.getpid()))
+    def send(self, number: signal.Signals) -> None:
+        """Ask it to end, or kill it; nobody else's process gets it."""
+        if self.is_alive:
+            with contextlib.suppress(psutil.Error):
+                psutil.Process(self.pid).send_signal(number)
 
 
 def start(name: str, command: Sequence[str], log: Path, variables: Mapping[str, str]) -> Started:
@@ -56,24 +84,41 @@ def start(name: str, command: Sequence[str], log: Path, variables: Mapping[str, 
             start_new_session=True,
         )
     _CHILDREN[process.pid] = process
-    return Started(name, process.pid, _started_at(process.pid))
+    return Started.of(name, process.pid)
 
 
 def stop(processes: Sequence[Started]) -> list[str]:
     """End processes and all that they started; the names of those that had to be killed."""
-    family = [*processes, *_descendants([one.pid for one in processes if one.is_alive])]
-    for one in processes:
-        _signal(one, signal.SIGTERM)
-    if not _all_end(processes, _PATIENCE) or not _all_end(family, _GRACE):
+    alive = [one for one in processes if one.is_alive]
+    family = [*alive, *(below for one in alive for below in one.descendants)]
+
+    def ends(some: Sequence[Started], seconds: float) -> bool:
+        return wait_until(lambda: not any(one.is_alive for one in some), seconds)
+
+    for one in alive:
+        one.send(signal.SIGTERM)
+    if not ends(alive, _PATIENCE) or not ends(family, _GRACE):
         for one in family:
-            _signal(one, signal.SIGTERM)
-    if _all_end(family, _PATIENCE):
-        return []
+            one.send(signal.SIGTERM)
+    ends(family, _PATIENCE)
     left = [one for one in family if one.is_alive]
     for one in left:
-        _signal(one, signal.SIGKILL)
-    _all_end(left, _PATIENCE)
+        one.send(signal.SIGKILL)
+    ends(left, _PATIENCE)
+    for one in processes:
+        if one.pid in _CHILDREN and not one.is_alive:
+            _CHILDREN.pop(one.pid).wait()  # at once; unwaited-for it would count as running
     return [one.name for one in left]
+
+
+def wait_until(holds: Callable[[], bool], seconds: float, look: float = 0.2) -> bool:
+    """Look again and again, until something holds or the time is up; whether it holds."""
+    end = time.monotonic() + seconds
+    while not holds():
+        if time.monotonic() > end:
+            return False
+        time.sleep(look)
+    return True
 
 
 def write_list(path: Path, processes: Sequence[Started]) -> None:
@@ -90,68 +135,13 @@ def read_list(path: Path) -> list[Started]:
         return []
 
 
-def family_memory(one: Started) -> int:
+def family_memory(pid: int) -> int:
     """Bytes of memory of a process and all that it started, pages that they share counted once.
 
     0 where the system does not say (it does on Linux).
     """
     total = 0
-    for member in [one, *_descendants([one.pid])]:
-        with contextlib.suppress(OSError):
-            for line in Path(f"/proc/{member.pid}/smaps_rollup").read_text().splitlines():
-                if line.startswith("Pss:"):
-                    total += 1024 * int(line.split()[1])
+    for one in (pid, *(child.pid for child in Started.of("", pid).descendants)):
+        with contextlib.suppress(psutil.Error):
+            total += int(getattr(psutil.Process(one).memory_full_info(), "pss", 0))
     return total
-
-
-def _signal(one: Started, number: signal.Signals) -> None:
-    if one.is_alive:
-        with contextlib.suppress(ProcessLookupError):
-            os.kill(one.pid, number)
-
-
-def _all_end(processes: Sequence[Started], seconds: float) -> bool:
-    end = time.monotonic() + seconds
-    while any(one.is_alive for one in processes):
-        if time.monotonic() > end:
-            return False
-        time.sleep(_LOOK)
-    for one in processes:
-        child = _CHILDREN.pop(one.pid, None)
-        if child is not None:
-            child.wait()  # at once, since it has ended; unwaited-for it would count as running
-    return True
-
-
-def _descendants(pids: Sequence[int]) -> list[Started]:
-    """All that these processes started, as far as they are known to be their parents."""
-    children: dict[int, list[int]] = {}
-    for line in _ps("-e", "-o", "pid=,ppid=").splitlines():
-        pid, parent = map(int, line.split())
-        children.setdefault(parent, []).append(pid)
-    found, open_ = [], list(pids)
-    while open_:
-        below = children.get(open_.pop(), [])
-        open_ += below
-        found += [Started(f"process {pid}", pid, _started_at(pid)) for pid in below]
-    return [one for one in found if one.since]
-
-
-def _started_at(pid: int) -> str:
-    """When a process started, in the system's own words; "" if it has ended."""
-    if _PROC.exists():
-        try:
-            # The name, in brackets, may hold anything; what follows it does not.
-            fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-        except OSError:
-            return ""
-        return "" if fields[0] in "ZX" else fields[19]
-    fields = _ps("-p", str(pid), "-o", "stat=,lstart=").split(maxsplit=1)
-    return "" if not fields or fields[0].startswith("Z") else fields[1].strip()
-
-
-def _ps(*arguments: str) -> str:
-    done = subprocess.run(  # noqa: S603
-        ["/bin/ps", *arguments], capture_output=True, text=True, check=False, timeout=30
-    )
-    return done.stdout

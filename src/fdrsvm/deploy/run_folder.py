@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
@@ -58,6 +58,18 @@ class RunRecord:
             return cls(str(content["run"]), dict(settings), Task.from_json(content["task"]))
         except (KeyError, TypeError, ValueError) as error:
             raise CorruptDataError(f"{folder / RECORD}: does not fit together ({error})") from None
+
+    @classmethod
+    def to_resume(cls, folder: Path, settings: RunSettings) -> RunRecord | None:
+        """Of the run in a folder that is to go on; None if it has not got as far as a record."""
+        record = cls.read(folder)
+        if record is not None:
+            record.check_settings(settings)
+        elif (folder / CHECKPOINTS).exists():
+            raise InvalidInputError(
+                "resume", "the run must have kept its settings", f"there is no run.json in {folder}"
+            )
+        return record
 
     def write(self, folder: Path) -> None:
         """Keep it."""
@@ -157,3 +169,19 @@ def check_output(output: Path, resume: bool) -> RunRecord | None:
             "output", "must have no run in it yet", f"{output} has; resume it, or name another"
         )
     return record
+
+
+def tell_event(event: Mapping[str, Any], tell: Callable[[str], None]) -> None:
+    """An event of the audit log in words; many are for the log only."""
+    kind = event["event"]
+    if kind in ("joined", "rejoined"):
+        tell(f"{event['client']} {kind} with {event['n_rows']} rows")
+    elif kind in ("refused", "fault"):
+        where = f", round {event['round']}" if "round" in event else ""
+        tell(f"{event['client']}{where}: {event['reason']}")
+    elif kind == "round":
+        objective, gap = float(event["objective"]), float(event["gap"])  # infinite as text
+        tell(
+            f"round {event['round']}: worst-case risk {objective:.6g}, certified gap {gap:.1e}, "
+            f"{event['n_answers']} answers, {event['seconds']:.1f} s"
+        )

@@ -1,27 +1,44 @@
-"""Runs seen from the server's machine: start one, follow it by its audit log, resume it."""
+"""Runs seen from the server's machine: start one, follow it by its audit log, resume it.
+
+The plants are real, or all of them simulated by Flower on this machine: one command from a folder
+of CSV files.
+"""
 
 from __future__ import annotations
 
+import contextlib
+import socket
+import tempfile
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from fdrsvm.deploy.app_folder import app_config
-from fdrsvm.deploy.engine import run_status, start_run, stop_run
+from fdrsvm.data.tables import data_files
+from fdrsvm.deploy.engine import (
+    environment,
+    run_status,
+    start_run,
+    stop_run,
+    superlink_command,
+    wait_for_server,
+)
 from fdrsvm.deploy.interruption import uninterrupted
-from fdrsvm.deploy.layout import ServerFolder
+from fdrsvm.deploy.layout import ServerFolder, app_config, write_app
+from fdrsvm.deploy.processes import Started, start, stop
 from fdrsvm.deploy.run_folder import (
     AUDIT,
     check_output,
     claimed,
     read_failure,
     room_for_failure,
+    tell_event,
 )
-from fdrsvm.deploy.settings import RunSettings
-from fdrsvm.errors import FDRSVMError
+from fdrsvm.deploy.settings import RunSettings, contract_config
+from fdrsvm.errors import FDRSVMError, InvalidInputError
 from fdrsvm.federated.audit import read_audit
 
+_LOCAL = "127.0.0.1"
 _LOOK = 0.5
 _MAX_UNSURE = 15  # looks at a run that neither runs nor has ended
 _ASK_FLOWER = 20.0  # its command takes seconds, so it is asked only where the log is silent
@@ -67,18 +84,15 @@ def run(
     if record is not None:
         settings = {**record.settings, **settings}
         record.check_settings(RunSettings.from_config(settings))
-    # Errors before anything is started; Flower adds what is not set here from the app's own file.
-    RunSettings.from_config({**app_config(server.app), **settings}).task()
-    with claimed(output), room_for_failure(output):
-        pass  # a disk that is full now is told before anything is started
+    # Flower adds what is not set here from the app's own file.
+    _check_start({**app_config(server.app), **settings}, output)
     seen = sum(1 for _ in read_audit(output / AUDIT))
     number = ""
     try:
         with uninterrupted():
             number = start_run(server, settings)
         tell(f"run {number} started; audit log in {output / AUDIT}")
-        end = None if timeout is None else time.monotonic() + timeout
-        return follow(server, number, output, seen, end, tell)
+        return follow(server, number, output, seen, timeout, tell)
     except KeyboardInterrupt:
         if number:
             with uninterrupted():
@@ -87,16 +101,79 @@ def run(
         raise
 
 
+def simulate(
+    data: Path,
+    output: Path,
+    config: Mapping[str, Any],
+    *,
+    cpus_per_client: int = 1,
+    timeout: float | None = None,
+    tell: Callable[[str], None],
+) -> dict[str, Any]:
+    """Train on a folder with one CSV per client in Flower's simulation.
+
+    Other arguments, result and errors are as in :func:`run`.
+    """
+    output = output.expanduser().resolve()
+    check_output(output, resume=False)
+    files = data_files(data.expanduser().resolve())
+    if not files:
+        raise InvalidInputError(
+            "data", "must be a folder with one CSV per client", f"{data} has none"
+        )
+    contract = files[0].parent / "contract.json"
+    agreed = contract_config(contract) if contract.exists() else {}
+    settings = {**agreed, **config, "data": str(files[0].parent), "output": str(output)}
+    _check_start(settings, output)
+    with simulated_server(output / "simulation") as (server, log):
+        form = {"num-supernodes": len(files), "client-resources-num-cpus": cpus_per_client}
+        number = start_run(server, settings, form)
+        tell(f"run {number} started with {len(files)} simulated clients; log in {log}")
+        return follow(server, number, output, 0, timeout, tell)
+
+
+def _check_start(settings: Mapping[str, Any], output: Path) -> None:
+    """Raise what is wrong with settings or disk before anything is started."""
+    RunSettings.from_config(settings).task()
+    with claimed(output), room_for_failure(output):
+        pass
+
+
+@contextlib.contextmanager
+def simulated_server(path: Path) -> Iterator[tuple[ServerFolder, Path]]:
+    """Flower's processes and Ray's, and where they write; all of them end with this."""
+    with socket.socket() as link:  # a port that nobody uses
+        link.bind((_LOCAL, 0))
+        port: int = link.getsockname()[1]
+    server = ServerFolder(path, _LOCAL, port, f"{_LOCAL}:{port}", is_simulated=True)
+    server.write_connection(address=server.address, insecure=True)
+    write_app(server.app, RunSettings().to_config())
+    log = path / "log.txt"
+    variables = {**environment(server.flower_home), "RAY_USAGE_STATS_ENABLED": "0"}
+    started: list[Started] = []
+    with tempfile.TemporaryDirectory(prefix="fdrsvm-", ignore_cleanup_errors=True) as scratch:
+        variables["TMPDIR"] = variables["RAY_TMPDIR"] = scratch
+        try:
+            with uninterrupted():
+                started.append(start("simulation", superlink_command(server), log, variables))
+            wait_for_server(server, started[0], log)
+            yield server, log
+        finally:
+            with uninterrupted():
+                stop(started)
+
+
 def follow(
     server: ServerFolder,
     number: str,
     output: Path,
     seen: int,
-    end: float | None,
+    timeout: float | None,
     tell: Callable[[str], None],
 ) -> dict[str, Any]:
     """Tell what the audit log says beyond its first ``seen`` events, until the run has ended."""
-    heard, unsure = time.monotonic(), 0
+    began = heard = time.monotonic()
+    unsure = 0
     while True:
         news, outcome = _news(output, seen, tell)
         if outcome is not None:
@@ -110,7 +187,10 @@ def follow(
                 _, outcome = _news(output, seen, tell)
                 if outcome is not None:
                     return outcome
-                raise _ended(status)
+                raise FDRSVMError(
+                    f"the run's process ended without a result ({status}); `fdrsvm federation "
+                    "resume` goes on from its last checkpoint"
+                )
             unsure = 0 if status.startswith("running") else unsure + 1
             if unsure >= _MAX_UNSURE:
                 stop_run(server, number)
@@ -118,7 +198,7 @@ def follow(
                     f"the run does not start: its status has been {status!r} for {unsure} looks; "
                     "see the server's log"
                 )
-        if end is not None and now > end:
+        if timeout is not None and now > began + timeout:
             stop_run(server, number)
             raise FDRSVMError("the run took too long and was stopped; it can be resumed")
         time.sleep(_LOOK)
@@ -132,31 +212,9 @@ def _news(
         raise FDRSVMError(failure)
     events = list(read_audit(output / AUDIT))[seen:]
     for event in events:
-        _tell_event(event, tell)
+        tell_event(event, tell)
         if event["event"] == "failed":
             raise FDRSVMError(str(event.get("reason")))
         if event["event"] == "end":
             return len(events), event
     return len(events), None
-
-
-def _ended(status: str) -> FDRSVMError:
-    return FDRSVMError(
-        f"the run's process ended without a result ({status}); `fdrsvm federation resume` goes on "
-        "from its last checkpoint"
-    )
-
-
-def _tell_event(event: Mapping[str, Any], tell: Callable[[str], None]) -> None:
-    kind = event["event"]
-    if kind in ("joined", "rejoined"):
-        tell(f"{event['client']} {kind} with {event['n_rows']} rows")
-    elif kind in ("refused", "fault"):
-        where = f", round {event['round']}" if "round" in event else ""
-        tell(f"{event['client']}{where}: {event['reason']}")
-    elif kind == "round":
-        objective, gap = float(event["objective"]), float(event["gap"])  # infinite as text
-        tell(
-            f"round {event['round']}: worst-case risk {objective:.6g}, certified gap {gap:.1e}, "
-            f"{event['n_answers']} answers, {event['seconds']:.1f} s"
-        )

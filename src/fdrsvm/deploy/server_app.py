@@ -7,7 +7,6 @@ import logging
 from flwr.app import Context
 from flwr.serverapp import Grid, ServerApp
 
-from fdrsvm import __version__
 from fdrsvm.core.texts import printable
 from fdrsvm.deploy.flower import FlowerTransport
 from fdrsvm.deploy.server_side import read_settings, train
@@ -25,7 +24,6 @@ def main(grid: Grid, context: Context) -> None:
     def connect(audit: AuditLog) -> FlowerTransport:
         return FlowerTransport(
             grid,
-            release=__version__,
             task=settings.task(),
             expected=settings.expected,
             n_clients=settings.n_clients,
@@ -33,9 +31,7 @@ def main(grid: Grid, context: Context) -> None:
             listener=audit,
         )
 
-    train(connect, settings, _tell)
+    def tell(line: str) -> None:
+        _LOG.info("%s", printable(line))  # names in it come from the plants
 
-
-def _tell(line: str) -> None:
-    """Names in it come from the plants."""
-    _LOG.info("%s", printable(line))
+    train(connect, settings, tell)

@@ -13,9 +13,9 @@ import platform
 import uuid
 import warnings
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -34,6 +34,7 @@ from fdrsvm.deploy.run_folder import (
     check_output,
     claimed,
     room_for_failure,
+    tell_event,
     write_failure,
 )
 from fdrsvm.deploy.settings import RunSettings
@@ -44,18 +45,14 @@ from fdrsvm.errors import (
     InvalidInputError,
     LeftOutWarning,
 )
-from fdrsvm.federated.audit import AuditLog, round_event
+from fdrsvm.federated.audit import AuditLog, end_event, round_event
 from fdrsvm.federated.checkpoint import CheckpointFolder
 from fdrsvm.federated.joining import Introduction, Label, Task
-from fdrsvm.federated.limits import Limits
 from fdrsvm.federated.methods import OneVsRest
 from fdrsvm.federated.rounds import Result, RoundRecord, Transport, run_rounds
 from fdrsvm.model.model_file import model_bytes
 
-if TYPE_CHECKING:
-    from fdrsvm.federated.secure.secure_sums import SecureSum
-
-
+_ROUNDING = 1e-9
 _DISK_ERRORS = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EIO)
 
 
@@ -68,103 +65,69 @@ class GreetingTransport(Transport, Protocol):
         """Who takes part, always in the same order."""
 
 
-@dataclass(frozen=True)
-class Agreement:
-    """What all clients have in common."""
-
-    classes: tuple[Label, ...]
-    feature_names: tuple[str, ...]
-    contract: str
-
-    @property
-    def n_models(self) -> int:
-        """One for two classes, else one per class."""
-        return 1 if len(self.classes) == 2 else len(self.classes)
-
-
-def agree(introductions: Sequence[Introduction]) -> Agreement:
-    """What the clients have in common, or a ClientError that names the one that differs."""
+def agree(introductions: Sequence[Introduction]) -> tuple[Label, ...]:
+    """The classes of all clients, or a ClientError that names one that differs in what it has."""
     first = introductions[0]
-    for other in introductions:
-        if other.release != __version__:
-            raise ClientError(
-                other.client_id,
-                0,
-                f"it has fdr-svm {other.release}, the server {__version__}; install the same",
-            )
-        if other.profile.n_features != first.profile.n_features:
-            raise ClientError(
-                other.client_id,
-                0,
-                f"it has {other.profile.n_features} features and {first.client_id!r} has "
-                f"{first.profile.n_features}; give all the same contract",
-            )
-        if other.feature_names != first.feature_names:
-            column = _first_difference(other.feature_names, first.feature_names)
-            raise ClientError(
-                other.client_id,
-                0,
-                f"its column {column} is {other.feature_names[column]!r} and that of "
-                f"{first.client_id!r} {first.feature_names[column]!r}; use a contract, which puts "
-                "columns in order",
-            )
-        if other.contract != first.contract:
-            raise ClientError(
-                other.client_id,
-                0,
-                f"its data contract is not that of {first.client_id!r}; send all the same file",
-            )
-    classes = check_all_clients({one.client_id: list(one.labels) for one in introductions})
-    return Agreement(classes, first.feature_names, first.contract)
-
-
-def check_contract(introductions: Sequence[Introduction], contract: FeatureContract) -> None:
-    """Whether all clients have the server's own contract; a ClientError names one that has not."""
+    who, n_features = repr(first.client_id), first.profile.n_features
     for one in introductions:
-        if one.contract != contract.fingerprint:
-            found = "is not the server's" if one.contract else "is missing"
-            raise ClientError(
-                one.client_id, 0, f"its data contract {found}; send it the file that the server has"
+        if one.release != __version__:
+            words = f"it has fdr-svm {one.release}, the server {__version__}; install the same"
+        elif one.profile.n_features != n_features:
+            words = (
+                f"it has {one.profile.n_features} features and {who} has {n_features}; give all "
+                "the same contract"
             )
+        elif one.feature_names != first.feature_names:
+            pairs = zip(one.feature_names, first.feature_names, strict=True)
+            column, (here, there) = next((k, p) for k, p in enumerate(pairs) if p[0] != p[1])
+            words = (
+                f"its column {column} is {here!r} and that of {who} {there!r}; use a contract, "
+                "which puts columns in order"
+            )
+        elif one.contract != first.contract:
+            words = f"its data contract is not that of {who}; send all the same file"
+        else:
+            continue
+        raise ClientError(one.client_id, 0, words)
+    return check_all_clients({one.client_id: list(one.labels) for one in introductions})
 
 
-def check_profile(introduction: Introduction, task: Task) -> None:
-    """Whether what a client says of itself follows from the task, or a ClientError that names it.
+def check_introduction(
+    one: Introduction, task: Task, largest: float, contract: FeatureContract | None
+) -> None:
+    """Whether what a client says of itself follows from the run, or a ClientError that names it.
 
     Lower bounds rest on the floor: it must be the radius times the loss's Lipschitz constant, or 0
-    on a box, and nothing that a client may choose.
+    on a box, and nothing that a client may choose. The radius may not exceed ``largest``, and the
+    contract must be the server's, if that has one.
     """
-    profile, n_rows = introduction.profile, introduction.n_rows
+    profile = one.profile
     lipschitz = float(LOSSES[task.loss].lipschitz)
     floor = profile.epsilon * lipschitz if task.support == "none" else 0.0
     n_limits = len(task.feature_limit) if isinstance(task.feature_limit, tuple) else 0
-    rules = (
-        (profile.norm == task.norm, f"its norm is {profile.norm}, the run's {task.norm}"),
-        (
-            profile.fit_intercept == task.fit_intercept,
-            f"fit-intercept is {profile.fit_intercept} there and {task.fit_intercept} in the run",
+    foreign = "is not the server's" if one.contract else "is missing"
+    rules = {
+        f"its data contract {foreign}; send it the file that the server has": (
+            contract is None or one.contract == contract.fingerprint
         ),
-        (
-            profile.floor == floor,
-            f"its floor is {profile.floor!r}; from its radius {profile.epsilon!r}, the loss and "
-            f"the support follows {floor!r}",
+        f"its norm is {profile.norm}, the run's {task.norm}": profile.norm == task.norm,
+        f"fit-intercept is {profile.fit_intercept} there and {task.fit_intercept} in the run": (
+            profile.fit_intercept == task.fit_intercept
         ),
-        (
-            profile.n_samples <= n_rows if task.merge else profile.n_samples == n_rows,
-            f"it says that it has {profile.n_samples} samples in {n_rows} rows",
+        f"its floor is {profile.floor!r}; from its radius {profile.epsilon!r}, the loss and the "
+        f"support follows {floor!r}": profile.floor == floor,
+        f"it says that it has {profile.n_samples} samples in {one.n_rows} rows": (
+            profile.n_samples == one.n_rows or (task.merge and profile.n_samples < one.n_rows)
         ),
-        (
-            n_limits in (0, profile.n_features),
-            f"it has {profile.n_features} features and feature-limit is for {n_limits}",
+        f"it has {profile.n_features} features and feature-limit is for {n_limits}": (
+            n_limits in (0, profile.n_features)
         ),
-    )
-    for holds, words in rules:
+        f"its radius {profile.epsilon:g} exceeds {largest:g}; the run's largest-epsilon may allow "
+        "it": profile.epsilon <= largest * (1.0 + _ROUNDING),
+    }
+    for words, holds in rules.items():
         if not holds:
-            raise ClientError(introduction.client_id, 0, words)
-
-
-def _first_difference(left: Sequence[str], right: Sequence[str]) -> int:
-    return next(k for k, (a, b) in enumerate(zip(left, right, strict=True)) if a != b)
+            raise ClientError(one.client_id, 0, words)
 
 
 def read_settings(config: Mapping[str, Any]) -> RunSettings:
@@ -194,38 +157,29 @@ def train(
         if not settings.resume:
             check_output(folder, resume=False)
         with room_for_failure(folder):
-            return _train_and_log(make_transport, settings, folder, tell)
+            audit = AuditLog(folder / AUDIT)
+            try:
+                audit(
+                    {
+                        "event": "start",
+                        "release": __version__,
+                        "machine": platform.machine(),
+                        "python": platform.python_version(),
+                        "settings": settings.to_config(),
+                    }
+                )
+                return train_audited(make_transport(audit), settings, audit, tell)
+            except Exception as error:
+                reason = in_words(error, folder)
+                try:
+                    audit({"event": "failed", "error": type(error).__name__, "reason": reason})
+                except OSError:  # the disk is full, which may be the very reason
+                    write_failure(folder, reason)
+                raise
 
 
-def _train_and_log(
-    make_transport: Callable[[AuditLog], GreetingTransport],
-    settings: RunSettings,
-    folder: Path,
-    tell: Callable[[str], None],
-) -> Result:
-    audit = AuditLog(folder / AUDIT)
-    try:
-        audit(
-            {
-                "event": "start",
-                "release": __version__,
-                "machine": platform.machine(),
-                "python": platform.python_version(),
-                "settings": settings.to_config(),
-            }
-        )
-        return _train(make_transport(audit), settings, folder, audit, tell)
-    except Exception as error:
-        reason = _in_words(error, folder)
-        try:
-            audit({"event": "failed", "error": type(error).__name__, "reason": reason})
-        except OSError:  # the disk is full, which may be the very reason
-            write_failure(folder, reason)
-        raise
-
-
-def _in_words(error: Exception, folder: Path) -> str:
-    """Of a disk that takes nothing more what it means for the run, with the file if it is known."""
+def in_words(error: Exception, folder: Path) -> str:
+    """Of a full or broken disk what it means for the run, with the file if it is known."""
     if isinstance(error, FDRSVMError):
         return str(error)
     if isinstance(error, OSError) and error.errno in _DISK_ERRORS:
@@ -236,68 +190,55 @@ def _in_words(error: Exception, folder: Path) -> str:
     return repr(error)
 
 
-def _train(
+def train_audited(
     transport: GreetingTransport,
     settings: RunSettings,
-    folder: Path,
     audit: AuditLog,
     tell: Callable[[str], None],
 ) -> Result:
-    record = _record(folder, settings)
+    """Clients join and agree, rounds run, and the results are written."""
+    folder = settings.output_folder
+    record = RunRecord.to_resume(folder, settings) if settings.resume else None
     introductions = transport.greet()
-    agreement = agree(introductions)
+    classes = agree(introductions)
     contract = settings.read_contract()
-    if contract is not None:
-        check_contract(introductions, contract)
     for one in introductions:
-        check_profile(one, transport.task)
-        settings.check_radius(one.client_id, one.profile.epsilon, one.n_rows)
-    transport.task = replace(transport.task, classes=agreement.classes)
+        check_introduction(one, transport.task, settings.largest_radius(one.n_rows), contract)
+    transport.task = replace(transport.task, classes=classes)
     if record is None:
         record = RunRecord(uuid.uuid4().hex, settings.to_config(), transport.task)
         record.write(folder)
     record.check_task(transport.task)
     names = [one.client_id for one in introductions]
-    tell(f"{len(names)} clients: {', '.join(names)}; classes {list(agreement.classes)}")
+    tell(f"{len(names)} clients: {', '.join(names)}; classes {list(classes)}")
     checkpoints = CheckpointFolder(folder / CHECKPOINTS)
     resumed = checkpoints.latest(record.run_id) if settings.resume else None
-    if settings.resume:
-        _tell_resumed(resumed, audit, tell)
-        if resumed is None:  # clients may be rounds ahead, and would not answer the first again
-            record = replace(record, run_id=uuid.uuid4().hex)
-            record.write(folder)
+    if resumed is not None:
+        audit({"event": "resumed", "run": resumed.run_id, "round": resumed.round})
+        tell(f"resumed after round {resumed.round}")
+    elif settings.resume:
+        tell("no checkpoint to resume: the run starts from the beginning")
+        # Clients may be rounds ahead, and would not answer the first ones again.
+        record = replace(record, run_id=uuid.uuid4().hex)
+        record.write(folder)
     estimator = settings.estimator()
-    method: Any = estimator._method()
-    if agreement.n_models > 1:
-        method = OneVsRest(method, agreement.n_models, settings.tol)
-    reach: Transport = transport
-    limits = settings.limits(len(agreement.feature_names))
-    weights, quorum = _weights(settings, introductions), settings.quorum or None
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", ConvergenceWarning)
         warnings.simplefilter("always", LeftOutWarning)
-        if settings.secure_aggregation:
-            reach = sums = _secure_sum(transport, settings, weights, limits, audit)
-            method, weights, quorum = sums.method(method), np.ones(1), None
-        result = run_rounds(
-            reach,
-            method,
-            max_rounds=settings.max_rounds,
-            tol=settings.tol,
-            client_weights=weights,
-            quorum=quorum,
-            deadline=settings.deadline,
-            on_fault=settings.on_fault,  # type: ignore[arg-type]
-            leave_out_after=settings.leave_out_after or None,
+        result = run_method(
+            transport,
+            settings,
+            introductions,
+            n_models=1 if len(classes) == 2 else len(classes),
+            audit=audit,
             callbacks=[_RoundTeller(audit, tell)],
             checkpoint=checkpoints,
             resume=resumed,
             run_id=record.run_id,
-            limits=limits,
         )
     for warning in caught:
         tell(f"warning: {warning.message}")
-    _write_results(result, estimator, agreement, names, folder, audit, caught)
+    write_results(result, estimator, introductions, classes, folder, audit, caught)
     tell(
         f"{result.reason.value} after {result.n_rounds} rounds: worst-case risk "
         f"{result.objective:.6g}, certified gap {result.gap:.1e}; model in {folder / MODEL}"
@@ -305,54 +246,51 @@ def _train(
     return result
 
 
-def _secure_sum(
-    transport: GreetingTransport,
+def run_method(
+    transport: Transport,
     settings: RunSettings,
-    weights: Array,
-    limits: Limits,
+    introductions: Sequence[Introduction],
+    *,
+    n_models: int,
     audit: AuditLog,
-) -> SecureSum:
-    """The clients as one; an extra is needed for it."""
-    from fdrsvm.federated.secure.secure_sums import SecureSum
+    **others: Any,
+) -> Result:
+    """The rounds of a run, on masked sums if it asks for them."""
+    method: Any = settings.estimator()._method()
+    if n_models > 1:
+        method = OneVsRest(method, n_models, settings.tol)
+    # As the estimators have them: "samples" counts rows, equal ones each.
+    n_rows = np.array([float(one.n_rows) for one in introductions])
+    weights = n_rows if settings.client_weights == "samples" else np.ones(len(n_rows))
+    quorum, leave_out_after = settings.quorum or None, settings.leave_out_after or None
+    limits = settings.limits(introductions[0].profile.n_features)
+    on_fault: Any = settings.on_fault
+    if settings.secure_aggregation:
+        from fdrsvm.federated.secure.secure_sums import SecureSum  # needs an extra
 
-    return SecureSum(
-        transport,
-        weights,
-        quorum=settings.quorum or None,
-        on_fault=settings.on_fault,  # type: ignore[arg-type]
-        limits=limits,
-        listener=audit,
-        leave_out_after=settings.leave_out_after or None if settings.on_fault == "drop" else None,
-    )
-
-
-def _record(folder: Path, settings: RunSettings) -> RunRecord | None:
-    """Of the run to be resumed; None if it is new."""
-    if not settings.resume:
-        return None
-    record = RunRecord.read(folder)
-    if record is not None:
-        record.check_settings(settings)
-    elif (folder / CHECKPOINTS).exists():
-        raise InvalidInputError(
-            "resume", "the run must have kept its settings", f"there is no run.json in {folder}"
+        transport = sums = SecureSum(
+            transport,
+            weights,
+            quorum=quorum,
+            on_fault=on_fault,
+            limits=limits,
+            listener=audit,
+            leave_out_after=leave_out_after if on_fault == "drop" else None,
         )
-    return record
-
-
-def _tell_resumed(resumed: Any, audit: AuditLog, tell: Callable[[str], None]) -> None:
-    if resumed is None:
-        tell("no checkpoint to resume: the run starts from the beginning")
-        return
-    audit({"event": "resumed", "run": resumed.run_id, "round": resumed.round})
-    tell(f"resumed after round {resumed.round}")
-
-
-def _weights(settings: RunSettings, introductions: Sequence[Introduction]) -> Array:
-    """As the estimators have them: "samples" counts rows, equal ones each."""
-    if settings.client_weights == "equal":
-        return np.ones(len(introductions))
-    return np.array([float(one.n_rows) for one in introductions])
+        method, weights, quorum = sums.method(method), np.ones(1), None
+    return run_rounds(
+        transport,
+        method,
+        max_rounds=settings.max_rounds,
+        tol=settings.tol,
+        client_weights=weights,
+        quorum=quorum,
+        deadline=settings.deadline,
+        on_fault=on_fault,
+        leave_out_after=leave_out_after,
+        limits=limits,
+        **others,
+    )
 
 
 class _RoundTeller:
@@ -364,37 +302,38 @@ class _RoundTeller:
         self.left_out: frozenset[str] = frozenset()
 
     def __call__(self, record: RoundRecord, model: Array) -> None:
-        self.audit(round_event(record, model))
-        faults = f", faults: {'; '.join(record.faults)}" if record.faults else ""
-        self.tell(
-            f"round {record.round}: worst-case risk {record.objective:.6g}, certified gap "
-            f"{record.gap:.1e}, {record.n_answers} answers, {record.seconds:.1f} s{faults}"
-        )
+        event = round_event(record, model)
+        self.audit(event)
+        tell_event(event, self.tell)
+        for fault in record.faults:
+            self.tell(f"round {record.round}, fault: {fault}")
         new = sorted(set(record.left_out) - self.left_out)
         if new:
             self.left_out = frozenset(record.left_out)
             self.tell(f"from now on without {', '.join(new)}: the certificate is the others'")
 
 
-def _write_results(
+def write_results(
     result: Result,
     estimator: Any,
-    agreement: Agreement,
-    names: Sequence[str],
+    introductions: Sequence[Introduction],
+    classes: Sequence[Label],
     folder: Path,
     audit: AuditLog,
     warned: Sequence[warnings.WarningMessage],
 ) -> None:
-    estimator.n_features_in_ = len(agreement.feature_names)
-    estimator.feature_names_in_ = np.array(agreement.feature_names, dtype=object)
-    estimator._set_result(result, np.array(agreement.classes), np.array(names))
+    """Model and certificate, and the run's end in the audit log."""
+    first, names = introductions[0], [one.client_id for one in introductions]
+    estimator.n_features_in_ = len(first.feature_names)
+    estimator.feature_names_in_ = np.array(first.feature_names, dtype=object)
+    estimator._set_result(result, np.array(classes), np.array(names))
     model = estimator._linear_model()
     certificate = {
         "model_sha256": model.fingerprint,
-        "contract": agreement.contract,
+        "contract": first.contract,
         "release": __version__,
         "run": result.run_id,
-        "clients": list(names),
+        "clients": names,
         **model.certificate,
     }
     text = json.dumps(encode(plain(certificate, "certificate")), indent=2, sort_keys=True)
@@ -410,14 +349,7 @@ def _write_results(
         )
     audit(
         {
-            "event": "end",
-            "run": result.run_id,
-            "reason": result.reason.value,
-            "rounds": result.n_rounds,
-            "objective": result.objective,
-            "lower_bound": result.lower_bound,
-            "gap": result.gap,
-            "left_out": dict(result.left_out),
+            **end_event(result),
             "warnings": [str(one.message) for one in warned],
             "is_above_tol": any(issubclass(one.category, ConvergenceWarning) for one in warned),
             "model_sha256": model.fingerprint,

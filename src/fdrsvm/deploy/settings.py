@@ -13,17 +13,36 @@ import numpy as np
 from fdrsvm.core.arrays import check_choice, check_count, check_non_negative, check_positive
 from fdrsvm.core.files import read_capped
 from fdrsvm.data.contract import FeatureContract
-from fdrsvm.errors import ClientError, InvalidInputError
+from fdrsvm.errors import InvalidInputError
 from fdrsvm.estimators.fdrsvc import FDRSVC
 from fdrsvm.estimators.fedsvc import FedSVC
 from fdrsvm.federated.joining import Task
 from fdrsvm.federated.limits import Limits
 from fdrsvm.risk.radius import practical_radius
 
-_ROUNDING = 1e-9
 _MAX_CONTRACT = 1 << 24
 _BASELINES = ("fedsgd", "fedavg", "fedprox", "feddro")
-_SUPPORTS = ("none", "unit-box", "contract")
+_CHOICES = {
+    "support": ("none", "unit-box", "contract"),
+    "on-fault": ("stop", "drop"),
+    "client-weights": ("equal", "samples"),
+}
+_COUNTS = ("leave-out-after", "n-clients", "quorum")
+_MAY_BE_AUTO = ("epsilon", "tau", "penalty")
+# Settings that an estimator, or a task, has under the same name.
+_SHARED = ("max_rounds", "tol", "client_weights", "fit_intercept")
+_OF_BASELINES = (
+    *("learning_rate", "penalty", "n_epochs", "batch_fraction", "prox_weight", "temperature"),
+    *_SHARED,
+)
+_OF_FDRSVC = (
+    *("epsilon", "kappa", "norm", "rho", "step_size", "step_decay", "worst_case", "loss"),
+    *("secure_aggregation", "blur", "resolution"),
+    *_SHARED,
+)
+_OF_TASK = (
+    *("epsilon", "norm", "support", "worst_case", "loss", "fit_intercept", "blur", "resolution"),
+)
 
 
 @dataclass(frozen=True)
@@ -120,13 +139,13 @@ class RunSettings:
     @classmethod
     def from_config(cls, config: Mapping[str, Any]) -> RunSettings:
         """From run-config; an unknown name or another type is an error that names it."""
-        defaults = {entry.name: entry.default for entry in fields(cls)}
+        defaults = cls().to_config()
         values = {}
         for key, value in config.items():
-            name = key.replace("-", "_")
+            name = key.replace("_", "-")
             if name not in defaults:
                 raise InvalidInputError("run-config", "must hold known settings", f"see {key!r}")
-            values[name] = _typed(key, value, defaults[name])
+            values[name.replace("-", "_")] = _typed(name, value, defaults[name])
         settings = cls(**values)
         settings.check()
         return settings
@@ -135,23 +154,31 @@ class RunSettings:
         """As run-config has it."""
         return {entry.name.replace("_", "-"): getattr(self, entry.name) for entry in fields(self)}
 
+    def _named(self, names: Sequence[str]) -> dict[str, Any]:
+        return {name: getattr(self, name) for name in names}
+
     def check(self) -> None:
         """All that can be checked before anybody has joined."""
-        check_choice(self.support, "support", _SUPPORTS)
-        check_choice(self.on_fault, "on-fault", ("stop", "drop"))
-        check_choice(self.client_weights, "client-weights", ("equal", "samples"))
-        self._check_feature_limit()
-        check_count(self.leave_out_after, "leave-out-after", least=0)
-        check_non_negative(self.largest_epsilon, "largest-epsilon")
-        check_non_negative(self.resolution, "resolution")
-        check_positive(self.deadline, "deadline")
-        check_positive(self.join_deadline, "join-deadline")
-        check_count(self.n_clients, "n-clients", least=0)
-        check_count(self.quorum, "quorum", least=0)
+        config = self.to_config()
+        for name, choices in _CHOICES.items():
+            check_choice(config[name], name, choices)
+        for name in _COUNTS:
+            check_count(config[name], name, least=0)
+        for name in ("largest-epsilon", "resolution"):
+            check_non_negative(config[name], name)
+        for name in ("deadline", "join-deadline"):
+            check_positive(config[name], name)
+        if self.feature_limit != "contract":
+            self._own_limits()
         estimator = self.estimator()
         if isinstance(estimator, FDRSVC):
             estimator._check_options()
         estimator._method()
+
+    @property
+    def is_baseline(self) -> bool:
+        """Whether the method has a penalty, and no ball."""
+        return self.algorithm in _BASELINES
 
     @property
     def expected(self) -> tuple[str, ...]:
@@ -159,128 +186,89 @@ class RunSettings:
         return tuple(name.strip() for name in self.clients.split(",") if name.strip())
 
     @property
-    def needs_contract(self) -> bool:
-        """Whether the server must know the contract's limits."""
-        return "contract" in (self.support, self.feature_limit)
-
-    def read_contract(self) -> FeatureContract | None:
-        """That of the plants, or None if the server has none; an error names what is wrong."""
-        path = self._contract_path
-        if path is None:
-            if self.needs_contract:
-                name = "support" if self.support == "contract" else "feature-limit"
-                raise InvalidInputError(
-                    "contract",
-                    f"must be the data contract's file on this machine, since {name} is its limits",
-                    "none is named",
-                )
-            return None
-        try:
-            return FeatureContract.from_json(read_capped(path, _MAX_CONTRACT))
-        except OSError as error:
-            raise InvalidInputError(
-                "contract", "must be a file that can be read", f"{path}: {error.strerror}"
-            ) from None
-
-    @property
-    def _contract_path(self) -> Path | None:
-        if self.contract:
-            return Path(self.contract).expanduser()
-        simulated = Path(self.data).expanduser() / "contract.json"
-        return simulated if self.data and simulated.exists() else None
-
-    def _check_feature_limit(self) -> None:
-        if not isinstance(self.feature_limit, str):
-            check_non_negative(self.feature_limit, "feature-limit")
-        elif self.feature_limit != "contract":
-            _numbers(self.feature_limit)
-
-    @property
-    def largest_feature(self) -> float | tuple[float, ...]:
-        """What plants and server hold features against, in all or one by one; 0 is no limit."""
-        agreed: list[Any] = []
-        if self.needs_contract:
-            agreed.append(_sizes_of(self.read_contract()))
-        if self.support == "unit-box":
-            agreed.append(1.0)
-        if isinstance(self.feature_limit, str):
-            if self.feature_limit != "contract":
-                agreed.append(_numbers(self.feature_limit))
-        elif self.feature_limit:
-            agreed.append(self.feature_limit)
-        return _smallest(agreed)
-
-    def check_radius(self, client_id: str, epsilon: float, n_rows: int) -> None:
-        """Whether a plant may have this radius, or a ClientError that names it."""
-        own = self.penalty if self.algorithm in _BASELINES else self.epsilon
-        agreed = practical_radius(n_rows) if isinstance(own, str) else own
-        largest = self.largest_epsilon or float(agreed)
-        if epsilon > largest * (1.0 + _ROUNDING):
-            raise ClientError(
-                client_id,
-                0,
-                f"its radius {epsilon:g} exceeds {largest:g}; the run's largest-epsilon may allow "
-                "it",
-            )
-
-    def limits(self, n_features: int) -> Limits:
-        """What the server holds the plants' answers against."""
-        is_baseline = self.algorithm in _BASELINES
-        return Limits.checked(
-            self.largest_feature or None,
-            n_features,
-            loss="hinge" if is_baseline else self.loss,
-            worst_case="exact" if is_baseline else self.worst_case,  # type: ignore[arg-type]
-            blur=0 if is_baseline else self.blur,
-            resolution=self.resolution,
-        )
-
-    @property
     def output_folder(self) -> Path:
         """In full."""
         return Path(self.output).expanduser().resolve()
 
+    def read_contract(self) -> FeatureContract | None:
+        """That of the plants, or None if the server has none; an error names what is wrong."""
+        simulated = Path(self.data).expanduser() / "contract.json"
+        if self.contract:
+            return read_contract(Path(self.contract))
+        if self.data and simulated.exists():
+            return read_contract(simulated)
+        if "contract" in (self.support, self.feature_limit):
+            name = "support" if self.support == "contract" else "feature-limit"
+            raise InvalidInputError(
+                "contract",
+                f"must be the data contract's file on this machine, since {name} is its limits",
+                "none is named",
+            )
+        return None
+
+    def _own_limits(self) -> float | tuple[float, ...]:
+        """``feature_limit`` in numbers, if it is not the contract's."""
+        if not isinstance(self.feature_limit, str):
+            return check_non_negative(self.feature_limit, "feature-limit")
+        try:
+            limits = tuple(map(float, self.feature_limit.strip("[] ").split(",")))
+        except ValueError:
+            limits = ()
+        if not limits or not all(0.0 <= number < math.inf for number in limits):
+            raise InvalidInputError(
+                "feature-limit",
+                "must be a number, numbers with commas, one per feature, or 'contract'",
+                f"it is {self.feature_limit!r}",
+            )
+        return limits
+
+    @property
+    def largest_feature(self) -> float | tuple[float, ...]:
+        """What plants and server hold features against, in all or one by one; 0 is no limit."""
+        agreed: list[Any] = [1.0] if self.support == "unit-box" else []
+        if "contract" in (self.support, self.feature_limit):
+            contract = self.read_contract()
+            assert contract is not None  # it would have been refused
+            agreed.append(np.max(np.abs(contract.box), axis=0))
+        if self.feature_limit not in ("contract", 0.0):
+            agreed.append(self._own_limits())
+        if not agreed:
+            return 0.0
+        lengths = {len(limits) for limits in agreed if np.ndim(limits)}
+        if len(lengths) > 1:
+            raise InvalidInputError(
+                "feature-limit",
+                "must have one number for each feature of the contract",
+                f"they are {' and '.join(map(str, sorted(lengths)))}",
+            )
+        smallest = np.min(np.broadcast_arrays(*agreed), axis=0)
+        return float(smallest) if smallest.ndim == 0 else tuple(smallest.tolist())
+
+    def largest_radius(self, n_rows: int) -> float:
+        """No plant with this many rows may set itself a larger one."""
+        own = self.penalty if self.is_baseline else self.epsilon
+        return self.largest_epsilon or float(practical_radius(n_rows) if own == "auto" else own)
+
+    def limits(self, n_features: int) -> Limits:
+        """What the server holds the plants' answers against."""
+        ball = {} if self.is_baseline else self._named(("loss", "worst_case", "blur"))
+        limit = self.largest_feature or None
+        return Limits.checked(limit, n_features, resolution=self.resolution, **ball)
+
     def estimator(self) -> FDRSVC | FedSVC:
         """What the model file will hold, not fitted yet."""
-        shared: dict[str, Any] = {
-            "max_rounds": self.max_rounds,
-            "tol": self.tol,
-            "client_weights": self.client_weights,
-            "fit_intercept": self.fit_intercept,
-        }
-        if self.algorithm in _BASELINES:
-            return FedSVC(
-                self.algorithm,
-                learning_rate=self.learning_rate,
-                penalty=self.penalty,
-                n_epochs=self.n_epochs,
-                batch_fraction=self.batch_fraction,
-                prox_weight=self.prox_weight,
-                temperature=self.temperature,
-                random_state=self.seed,
-                **shared,
-            )
+        if self.is_baseline:
+            return FedSVC(self.algorithm, random_state=self.seed, **self._named(_OF_BASELINES))
         return FDRSVC(
             self.algorithm,
-            epsilon=self.epsilon,
-            kappa=self.kappa,
-            norm=self.norm,  # type: ignore[arg-type]
             support=None if self.support == "none" else self.support,
-            rho=self.rho,
             tau=None if isinstance(self.tau, str) else self.tau,
-            step_size=self.step_size,
-            step_decay=self.step_decay,  # type: ignore[arg-type]
-            worst_case=self.worst_case,  # type: ignore[arg-type]
-            loss=self.loss,
-            secure_aggregation=self.secure_aggregation,
-            blur=self.blur,
-            resolution=self.resolution,
-            **shared,
+            **self._named(_OF_FDRSVC),
         )
 
     def task(self) -> Task:
         """What clients are told to solve, before their classes are known."""
-        if self.algorithm in _BASELINES:  # a penalty in place of the radius: they have no ball
+        if self.is_baseline:  # a penalty in place of the radius: they have no ball
             return Task(
                 epsilon=self.penalty,
                 kappa="inf",
@@ -289,82 +277,38 @@ class RunSettings:
                 resolution=self.resolution,
                 merge=False,
             )
-        return Task(
-            epsilon=self.epsilon,
-            kappa=str(self.kappa) if math.isinf(self.kappa) else self.kappa,
-            norm=self.norm,
-            support=self.support,
-            feature_limit=self.largest_feature,
-            worst_case=self.worst_case,
-            loss=self.loss,
-            fit_intercept=self.fit_intercept,
-            blur=self.blur,
-            resolution=self.resolution,
-        )
+        kappa = str(self.kappa) if math.isinf(self.kappa) else self.kappa
+        return Task(kappa=kappa, feature_limit=self.largest_feature, **self._named(_OF_TASK))
+
+
+def read_contract(path: Path) -> FeatureContract:
+    """A data contract's file on this machine."""
+    try:
+        return FeatureContract.from_json(read_capped(path.expanduser(), _MAX_CONTRACT))
+    except OSError as error:
+        raise InvalidInputError(
+            "contract", "must be a file that can be read", f"{path}: {error.strerror}"
+        ) from None
 
 
 def contract_config(path: Path) -> dict[str, str]:
     """Settings of runs whose plants have this contract, which the server has too."""
-    config = {"contract": str(path)}
-    features = FeatureContract.from_json(read_capped(path, _MAX_CONTRACT)).features
-    if all(None not in (feature.low, feature.high) for feature in features):
-        config["feature-limit"] = "contract"
-    return config
-
-
-_MAY_BE_AUTO = ("epsilon", "tau", "penalty")
-_MAY_BE_TEXT = ("feature-limit", "feature_limit")
-
-
-def _numbers(text: str) -> tuple[float, ...]:
-    """One limit per feature."""
-    try:
-        found = tuple(float(part) for part in text.strip("[] ").split(","))
-    except ValueError:
-        found = ()
-    if not found or not all(0.0 <= number < math.inf for number in found):
-        raise InvalidInputError(
-            "feature-limit",
-            "must be a number, numbers with commas, one per feature, or 'contract'",
-            f"it is {text!r}",
-        )
-    return found
-
-
-def _sizes_of(contract: FeatureContract | None) -> tuple[float, ...]:
-    """max(|low|, |high|) of each feature."""
-    if contract is None:
-        return ()
-    low, high = contract.box
-    return tuple(np.maximum(np.abs(low), np.abs(high)).tolist())
-
-
-def _smallest(limits: Sequence[float | tuple[float, ...]]) -> float | tuple[float, ...]:
-    """Of each feature the smallest limit; 0 if there is none at all."""
-    if not limits:
-        return 0.0
-    lengths = {len(one) for one in limits if isinstance(one, tuple)}
-    if len(lengths) > 1:
-        raise InvalidInputError(
-            "feature-limit",
-            "must have one number for each feature of the contract",
-            f"they are {' and '.join(map(str, sorted(lengths)))}",
-        )
-    found = np.min(np.broadcast_arrays(*limits), axis=0)
-    return float(found) if found.ndim == 0 else tuple(found.tolist())
+    features = read_contract(path).features
+    has_limits = all(None not in (feature.low, feature.high) for feature in features)
+    return {"contract": str(path), **({"feature-limit": "contract"} if has_limits else {})}
 
 
 def _typed(key: str, value: Any, default: Any) -> Any:
     """A value of the default's type; whole numbers are numbers too, and some may be "auto"."""
-    wanted = float if key in _MAY_BE_AUTO else type(default)
-    if key in _MAY_BE_TEXT and isinstance(value, str | list):
+    kind = float if key in _MAY_BE_AUTO else type(default)
+    if key == "feature-limit" and isinstance(value, str | list):
         return str(value)
     if key in _MAY_BE_AUTO and value == "auto":
         return value
     if key == "kappa" and value == "inf":
         return math.inf
-    if wanted is float and isinstance(value, int) and not isinstance(value, bool):
+    if kind is float and isinstance(value, int) and not isinstance(value, bool):
         return float(value)
-    if type(value) is not wanted:
-        raise InvalidInputError(key, f"must be of type {wanted.__name__}", f"it is {value!r}")
+    if type(value) is not kind:
+        raise InvalidInputError(key, f"must be of type {kind.__name__}", f"it is {value!r}")
     return value

@@ -5,8 +5,8 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from fdrsvm.deploy.engine import environment, is_healthy, node_status
 from fdrsvm.deploy.interruption import uninterrupted
@@ -17,6 +17,7 @@ from fdrsvm.deploy.processes import (
     read_list,
     start,
     stop,
+    wait_until,
     write_list,
 )
 from fdrsvm.errors import FDRSVMError, InvalidInputError
@@ -26,8 +27,7 @@ _SERVER = "server"
 _LOOK = 0.5
 
 
-@dataclass(frozen=True)
-class Status:
+class ProcessStatus(NamedTuple):
     """One process of a federation; ``node`` is what the server says of it."""
 
     name: str
@@ -43,21 +43,36 @@ def up(folder: Path, *, timeout: float = 180.0, tell: Callable[[str], None]) -> 
     If that takes longer than ``timeout`` seconds, or one of them ends, all are ended again and the
     error names the log to read.
     """
-    processes = read_list(folder / _LIST)
-    if any(one.is_alive for one in processes):
+    if any(one.is_alive for one in read_list(folder / _LIST)):
         raise InvalidInputError("folder", "its federation must be down", "some of it is running")
     end = time.monotonic() + timeout
+
+    def wait(what: str, holds: Callable[[], bool]) -> None:
+        def holds_or_raises() -> bool:
+            for one in read_list(folder / _LIST):
+                if not one.is_alive:
+                    log = log_of(folder, one.name)
+                    raise FDRSVMError(f"{one.name} ended while waiting for {what}; see {log}")
+            return holds()
+
+        if not wait_until(holds_or_raises, end - time.monotonic(), _LOOK):
+            raise FDRSVMError(f"timed out waiting for {what}; see {folder / 'logs'}")
+
+    def states() -> set[str]:
+        nodes = node_status(server_folder(folder))
+        return {nodes.get(name, "unknown") for name in names}
+
     write_list(folder / _LIST, [])
     try:
         start_one(folder, _SERVER)
         tell("server: starting")
         names = plant_names(folder)
-        _wait(folder, end, lambda: is_healthy(server_folder(folder)), "the server to answer")
-        _wait(folder, end, lambda: _all_known(folder, names), "the server to know all keys")
+        wait("the server to answer", lambda: is_healthy(server_folder(folder)))
+        wait("the server to know all keys", lambda: "unknown" not in states())
         for name in names:
             start_one(folder, name)
         tell(f"plants: starting {', '.join(names)}")
-        _wait(folder, end, lambda: _all_online(folder, names), "all plants to be connected")
+        wait("all plants to be connected", lambda: states() == {"online"})
     except BaseException:
         with uninterrupted():
             down(folder)
@@ -67,31 +82,29 @@ def up(folder: Path, *, timeout: float = 180.0, tell: Callable[[str], None]) -> 
 
 def start_one(folder: Path, name: str) -> Started:
     """Start the server (``"server"``) or one plant, and keep its pid for ``down``."""
+    there: ServerFolder | ClientFolder
     if name == _SERVER:
-        where, verb = server_folder(folder).path, "server"
-        variables = environment(server_folder(folder).flower_home)
+        verb, there = "server", server_folder(folder)
     else:
-        client = ClientFolder.read(folder / "plants" / name)
-        where, verb = client.path, "client"
-        variables = environment(client.flower_home)
-    command = [sys.executable, "-m", "fdrsvm", verb, str(where)]
+        verb, there = "client", ClientFolder.read(folder / "plants" / name)
+    command = [sys.executable, "-m", "fdrsvm", verb, str(there.path)]
     with uninterrupted():
-        started = start(name, command, log_of(folder, name), variables)
+        started = start(name, command, log_of(folder, name), environment(there.flower_home))
         others = [one for one in read_list(folder / _LIST) if one.name != name]
         write_list(folder / _LIST, [*others, started])
     return started
 
 
-def status(folder: Path) -> list[Status]:
+def status(folder: Path) -> list[ProcessStatus]:
     """Every process, and what the server says of the nodes; quick where the server is down."""
     server = server_folder(folder)
     nodes = node_status(server) if is_healthy(server) else {}
     return [
-        Status(
+        ProcessStatus(
             one.name,
             one.pid,
             one.is_alive,
-            family_memory(one) / 1e6 if one.is_alive else 0.0,
+            family_memory(one.pid) / 1e6 if one.is_alive else 0.0,
             nodes.get(one.name, "answers" if one.name == _SERVER and nodes else ""),
         )
         for one in read_list(folder / _LIST)
@@ -120,24 +133,3 @@ def plant_names(folder: Path) -> list[str]:
 def log_of(folder: Path, name: str) -> Path:
     """Where a process writes."""
     return folder / "logs" / f"{name}.log"
-
-
-def _all_known(folder: Path, names: list[str]) -> bool:
-    return set(names) <= set(node_status(server_folder(folder)))
-
-
-def _all_online(folder: Path, names: list[str]) -> bool:
-    nodes = node_status(server_folder(folder))
-    return all(nodes.get(name) == "online" for name in names)
-
-
-def _wait(folder: Path, end: float, holds: Callable[[], bool], what: str) -> None:
-    while not holds():
-        for one in read_list(folder / _LIST):
-            if not one.is_alive:
-                raise FDRSVMError(
-                    f"{one.name} ended while waiting for {what}; see {log_of(folder, one.name)}"
-                )
-        if time.monotonic() > end:
-            raise FDRSVMError(f"timed out waiting for {what}; see {folder / 'logs'}")
-        time.sleep(_LOOK)

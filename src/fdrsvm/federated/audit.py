@@ -73,6 +73,20 @@ def round_event(record: RoundRecord, model: Array) -> dict[str, Any]:
     return {"event": "round", **columns, "sha256_model": _sha256_of(model)}
 
 
+def end_event(result: Result) -> dict[str, Any]:
+    """A run that has ended, in numbers."""
+    return {
+        "event": "end",
+        "run": result.run_id,
+        "reason": result.reason.value,
+        "rounds": result.n_rounds,
+        "objective": result.objective,
+        "lower_bound": result.lower_bound,
+        "gap": result.gap,
+        "left_out": dict(result.left_out),
+    }
+
+
 def run_audited(
     path: PathLike, transport: Transport, algorithm: Algorithm[Any], **settings: Any
 ) -> Result:
@@ -108,19 +122,7 @@ def run_audited(
     except Exception as error:
         witness.after_failure(error)
         raise
-    log(
-        {
-            "event": "end",
-            "run": result.run_id,
-            "reason": result.reason.value,
-            "rounds": result.n_rounds,
-            "objective": result.objective,
-            "lower_bound": result.lower_bound,
-            "gap": result.gap,
-            "left_out": dict(result.left_out),
-            "sha256_model": _sha256_of(result.model),
-        }
-    )
+    log({**end_event(result), "sha256_model": _sha256_of(result.model)})
     return result
 
 

@@ -10,13 +10,7 @@ import numpy as np
 from fdrsvm.core.plain_json import from_plain
 from fdrsvm.data.rows import Rows
 from fdrsvm.errors import DegenerateModelWarning, InvalidInputError, UnsupportedError
-from fdrsvm.estimators.advice import (
-    ENOUGH,
-    FLAT,
-    Setting,
-    flip_share,
-    judge,
-)
+from fdrsvm.estimators.advice import ENOUGH, FLAT, Setting, Tally, flip_share, judge, tally_rows
 from fdrsvm.inspection.certifying import training_counts
 from fdrsvm.model.linear_model import VERDICT, LinearModel
 from fdrsvm.model.trained_ball import ROBUST, Ball, balls
