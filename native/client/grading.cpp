@@ -103,12 +103,12 @@ Objective grade_objective(const Grounds& grounds, const Centre& centre, const do
     double value = grounds.epsilon > 0.0 ? lam * grounds.epsilon : 0.0;
     value += mean_loss(grounds, margins, n_padded, lam);
     for (size_t p = 0; p < P; ++p) {
-        const double moved = w[p] - centre.w[p];
-        value += 0.5 * grounds.rho * (moved * moved) + grounds.tau * (w[p] * w[p]);
+        const double apart = w[p] - centre.w[p];
+        value += 0.5 * grounds.rho * (apart * apart) + grounds.tau * (w[p] * w[p]);
     }
     if (grounds.rows->width > P) {
-        const double moved = w[P] - centre.intercept;
-        value += 0.5 * grounds.intercept_rho * (moved * moved);
+        const double apart = w[P] - centre.intercept;
+        value += 0.5 * grounds.intercept_rho * (apart * apart);
     }
     return {value, lam};
 }
@@ -263,8 +263,8 @@ double grade_bound(const Grounds& grounds, const Centre& centre, const double* w
     project_ball(held, larger(epsilon - spent, 0.0), grounds.norm);
     double bound = 0.0;
     for (size_t p = 0; p < P; ++p) {
-        const double moved = tension[p] - held[p];
-        bound += rho * centre.w[p] * (grounds.tau * centre.w[p] - moved) - 0.5 * moved * moved;
+        const double excess = tension[p] - held[p];
+        bound += rho * centre.w[p] * (grounds.tau * centre.w[p] - excess) - 0.5 * excess * excess;
     }
     return total + bound / theta;
 }

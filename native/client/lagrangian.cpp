@@ -13,7 +13,7 @@ Space::Space(const Terms& given, const double* linear_term, double constant_)
       over_samples_(5, n),
       over_unknowns_(16, q) {
     margins = over_samples_.next();
-    moved = over_samples_.next();
+    margin_changes = over_samples_.next();
     band.sample = Buffer<std::int32_t>(n);
     band.place = over_samples_.next();
     band.weight = over_samples_.next();
@@ -109,17 +109,17 @@ SampleSums look_at_samples(Space& space, const Stage& stage, const Point& point,
         for (size_t n = first; n < last; n += kLanes) {
             Lanes margin = Lanes::load(space.margins + n);
             if (step != 0.0) {
-                margin += steps * Lanes::load(space.moved + n);
+                margin += steps * Lanes::load(space.margin_changes + n);
                 margin.store(space.margins + n);
             }
             const Lanes mass = Lanes::load(space.terms.mass + n);
             Lanes kept, flipped;
             if constexpr (Project) {
-                const auto given = residuals<Flips>(space, stage, point, n, margin, own_price);
-                const auto found = project_samples<Flips>(given.kept, given.flipped, mass);
-                kept = found.kept;
-                flipped = found.flipped;
-                add_to_band(space.band, n, places<Flips>(given.kept, given.flipped, mass));
+                const auto shifted = residuals<Flips>(space, stage, point, n, margin, own_price);
+                const auto projected = project_samples<Flips>(shifted.kept, shifted.flipped, mass);
+                kept = projected.kept;
+                flipped = projected.flipped;
+                add_to_band(space.band, n, places<Flips>(shifted.kept, shifted.flipped, mass));
             } else {
                 kept = Lanes::load(point.kept.data() + n);
                 flipped = Lanes::load(point.flipped.data() + n);
@@ -188,11 +188,11 @@ void settle_samples(const Space& space, const Stage& stage, Point& point) {
     const Lanes price = Lanes::all(space.terms.kappa * point.w[space.terms.width]);
     for (size_t n = 0; n < space.n; n += kLanes) {
         const Lanes margin = Lanes::load(space.margins + n);
-        const auto given = residuals<Flips>(space, stage, point, n, margin, price);
-        const auto found =
-            project_samples<Flips>(given.kept, given.flipped, Lanes::load(space.terms.mass + n));
-        found.kept.store(point.kept.data() + n);
-        found.flipped.store(point.flipped.data() + n);
+        const auto shifted = residuals<Flips>(space, stage, point, n, margin, price);
+        const auto projected = project_samples<Flips>(shifted.kept, shifted.flipped,
+                                                      Lanes::load(space.terms.mass + n));
+        projected.kept.store(point.kept.data() + n);
+        projected.flipped.store(point.flipped.data() + n);
     }
 }
 

@@ -56,7 +56,7 @@ class Space {
     Vectors over_samples_, over_unknowns_;
 
   public:
-    double *margins, *moved;  // rows times w, and rows times the direction
+    double *margins, *margin_changes;  // rows times w, and rows times the direction
     Band band;
     double *curvature, *linear, *is_normed;          // linear[lam] is -epsilon
     double *square_price, *flat_price, *flat_reach;  // see `stationarity_price`

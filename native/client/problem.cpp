@@ -141,14 +141,14 @@ Problem::Problem(std::shared_ptr<const Samples> the_samples, bool with_intercept
     penalties.tau = penalties_.tau / scale / scale;
 }
 
-Terms Problem::terms_of(const Samples& part) const {
-    const Rows& rows = part.rows;
+Terms Problem::terms_of(const Samples& subset) const {
+    const Rows& rows = subset.rows;
     const double count = static_cast<double>(samples->rows.count);
     const double features = static_cast<double>(n_features());
     const double spread = smaller(larger(1.0, 3.0 * features / count), 300.0);
     Terms terms;
     terms.rows = &rows;
-    terms.mass = part.mass.data();
+    terms.mass = subset.mass.data();
     terms.n_padded = padded(rows.count);
     terms.width = rows.width;
     terms.n_normed = n_features();

@@ -93,7 +93,7 @@ class Problem {
     size_t n_features() const { return samples->rows.width - size_t(fit_intercept); }
     Terms terms() const { return terms_of(*samples); }
     // The same ball and penalties around a part of the samples.
-    Terms terms_of(const Samples& part) const;
+    Terms terms_of(const Samples& subset) const;
 };
 
 }  // namespace fdrsvm::client

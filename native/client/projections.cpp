@@ -76,7 +76,7 @@ void cone_curvature(const Terms& terms, const double* x, double s, const ConePro
     for (double* each : {diagonal, low_0, low_1}) std::fill_n(each, size, 0.0);
     curvature.weight[0] = curvature.weight[1] = 0.0;
     if (projection.sigma <= 0.0) return;
-    const double found_by = projection.found_by;
+    const double threshold = projection.threshold;
     if (terms.norm == Norm::linf) {
         double count = 1.0;
         for (size_t p = 0; p < n; ++p) {
@@ -87,13 +87,13 @@ void cone_curvature(const Terms& terms, const double* x, double s, const ConePro
         }
         low_0[lam] = -1.0;
         curvature.weight[0] = 1.0 / count;
-    } else if (terms.norm == Norm::l1 ? found_by == 0.0 : found_by <= s) {  // inside the cone
+    } else if (terms.norm == Norm::l1 ? threshold == 0.0 : threshold <= s) {  // inside the cone
         std::fill_n(diagonal, n, 1.0);
         diagonal[lam] = 1.0;
     } else if (terms.norm == Norm::l1) {
         double count = 1.0;
         for (size_t p = 0; p < n; ++p) {
-            if (std::fabs(x[p]) > found_by) {
+            if (std::fabs(x[p]) > threshold) {
                 diagonal[p] = 1.0;
                 low_1[p] = sign_of(x[p]);
                 count += 1.0;
@@ -103,10 +103,10 @@ void cone_curvature(const Terms& terms, const double* x, double s, const ConePro
         low_1[lam] = 1.0;
         curvature.weight[1] = -1.0 / count;
     } else {
-        const double across = 0.5 * (1.0 + s / found_by);
+        const double across = 0.5 * (1.0 + s / threshold);
         for (size_t p = 0; p < n; ++p) {
             diagonal[p] = across;
-            low_0[p] = low_1[p] = x[p] / found_by;
+            low_0[p] = low_1[p] = x[p] / threshold;
         }
         low_0[lam] = -1.0;
         curvature.weight[0] = 0.5;

@@ -50,11 +50,11 @@ FDRSVM_INLINE Lanes places(const Lanes& kept, const Lanes& flipped, const Lanes&
     return choose(inside, is_kept + is_flipped, choose(below(zero, on_edge), full, zero));
 }
 
-// Nearest (out, sigma) to (x, s) with ||out|| <= sigma in the transport norm; `found_by` is the
+// Nearest (out, sigma) to (x, s) with ||out|| <= sigma in the transport norm; `threshold` is the
 // threshold or length it was found by, for `cone_curvature`.
 struct ConeProjection {
     double sigma;
-    double found_by;
+    double threshold;
 };
 
 // x has `size` entries, a multiple of eight, with zeros beyond the last feature; so has out.

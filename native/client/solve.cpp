@@ -78,8 +78,8 @@ class Run {
     // Sets w and lam to those of a loose solve on a part of the samples.
     void prime(Answer& answer) const {
         const size_t count = terms_.rows->count;
-        const Samples part(*problem_.samples, (count + kPrimeRows - 1) / kPrimeRows);
-        const Terms terms = problem_.terms_of(part);
+        const Samples subset(*problem_.samples, (count + kPrimeRows - 1) / kPrimeRows);
+        const Terms terms = problem_.terms_of(subset);
         Point& whole = answer.point;
         Point point(terms.n_padded, terms.width);
         for (size_t n = 0; n < terms.n_padded; ++n) point.kept[n] = 0.5 * terms.mass[n];

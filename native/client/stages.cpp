@@ -81,13 +81,13 @@ void Descent::move_sample_linearly(const Stage& stage, size_t k) {
     }
     const Lanes given_kept = Lanes::all(kept), given_flipped = Lanes::all(flipped);
     const Lanes mass = Lanes::all(terms_.mass[n]);
-    const SampleMultipliers found = terms_.flips
-                                        ? project_samples<true>(given_kept, given_flipped, mass)
-                                        : project_samples<false>(given_kept, given_flipped, mass);
+    const SampleMultipliers projected =
+        terms_.flips ? project_samples<true>(given_kept, given_flipped, mass)
+                     : project_samples<false>(given_kept, given_flipped, mass);
     double first[kLanes];
-    found.kept.store(first);
+    projected.kept.store(first);
     point_.kept[n] = first[0];
-    found.flipped.store(first);
+    projected.flipped.store(first);
     point_.flipped[n] = first[0];
 }
 
@@ -149,7 +149,7 @@ Descent::Outcome Descent::minimise(double penalty, const Goal& goal) {
             settle(space_, stage, view.cone.sigma, point_);
             return {end_linearly(stage, goal.tol), n_newton};
         }
-        times(*terms_.rows, space_.direction, space_.moved);
+        times(*terms_.rows, space_.direction, space_.margin_changes);
         step = search_step(space_, stage, point_, slope);
         add_scaled(point_.w.data(), step, space_.direction, space_.q);
     }

@@ -107,8 +107,8 @@ void add_long_rows(const double* rows, size_t stride, size_t n_rows, const doubl
         }
     }
     for (size_t j = 0; j < columns; j += kLanes) {
-        const auto part = [&](size_t r) { return Lanes::load(sums + r * columns + j); };
-        Lanes sum = (part(0) + part(2)) + (part(1) + part(3));
+        const auto lanes_of = [&](size_t r) { return Lanes::load(sums + r * columns + j); };
+        Lanes sum = (lanes_of(0) + lanes_of(2)) + (lanes_of(1) + lanes_of(3));
         if (j + kLanes == columns) sum = last(sum);
         (Lanes::load(out + j) + sum).store(out + j);
     }

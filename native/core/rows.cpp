@@ -15,10 +15,10 @@ FDRSVM_INLINE void sum_four(const Lanes* total, double* out) {
     Four four[4];
     for (size_t r = 0; r < 4; ++r) {
 #if defined(__AVX512F__)
-        four[r] = __builtin_shufflevector(total[r].part[0], total[r].part[0], 0, 1, 2, 3) +
-                  __builtin_shufflevector(total[r].part[0], total[r].part[0], 4, 5, 6, 7);
+        four[r] = __builtin_shufflevector(total[r].regs[0], total[r].regs[0], 0, 1, 2, 3) +
+                  __builtin_shufflevector(total[r].regs[0], total[r].regs[0], 4, 5, 6, 7);
 #else
-        four[r] = total[r].part[0] + total[r].part[1];
+        four[r] = total[r].regs[0] + total[r].regs[1];
 #endif
     }
     const Four rows_02 = __builtin_shufflevector(four[0], four[2], 0, 1, 4, 5) +

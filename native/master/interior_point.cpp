@@ -12,13 +12,15 @@ namespace fdrsvm::master {
 
 namespace {
 
-constexpr double kToBoundary = 0.99;  // of the longest step
-// Steps without a better point before giving up; fewer where rounding is the likely cause.
+// Of the longest step: the boundary itself would leave weights z/slack of 0 or infinity.
+constexpr double kToBoundary = 0.99;
+// Steps without a better point before giving up. Far from the optimum a bad stretch may pass; close
+// to it, rounding is the likely cause and more steps would only wander.
 constexpr int kPatience = 20, kLatePatience = 4;
 constexpr double kLate = 1e-5;
 // Values below these are rounding: of the objective, and of the level (per unit of its multiplier).
 constexpr double kSmallValue = 1e-3, kLevelRounding = 1e-13;
-constexpr double kLargest = 1e100;
+constexpr double kLargest = 1e100;  // a gap beyond it means that the iterates diverge
 
 // Sum over i of x_i |y_i|.
 double sum_times_magnitudes(ConstVector x, ConstVector y) {
@@ -45,13 +47,13 @@ double longest_step(ConstVector x, ConstVector step) {
     return *std::min_element(least, least + kLanes);
 }
 
-// Sum over i of (x + t dx)_i (y + r dy)_i.
-double product_after(ConstVector x, ConstVector dx, double t, ConstVector y, ConstVector dy,
-                     double r) {
-    const Lanes all_t = Lanes::all(t), all_r = Lanes::all(r);
+// Sum over i of (x + x_length dx)_i (y + y_length dy)_i.
+double product_after(ConstVector x, ConstVector dx, double x_length, ConstVector y,
+                     ConstVector dy, double y_length) {
+    const Lanes x_lengths = Lanes::all(x_length), y_lengths = Lanes::all(y_length);
     return sum_lanes(x.size(), [&](size_t i, size_t count) {
-        const auto part = [&](ConstVector of) { return load_up_to(of.data() + i, count); };
-        return (part(x) + all_t * part(dx)) * (part(y) + all_r * part(dy));
+        const auto lanes = [&](ConstVector of) { return load_up_to(of.data() + i, count); };
+        return (lanes(x) + x_lengths * lanes(dx)) * (lanes(y) + y_lengths * lanes(dy));
     });
 }
 
@@ -62,7 +64,7 @@ struct StepLengths {
 // How far an iterate is from optimal.
 struct Distance {
     double gap;    // of complementarity
-    double apart;  // all that may part it from optimal, relative to the objective
+    double apart;  // all that may separate it from the optimum, relative to the objective
 };
 
 class Method {
@@ -93,6 +95,8 @@ class Method {
     NewtonStep step_;
 };
 
+// Sets the residuals at the iterate and estimates how far from optimal it is. The estimate decides
+// only when to stop; what is claimed of the answer is computed from it by bound.hpp.
 Distance Method::linearise_residuals() {
     const Iterate& it = iterate_;
     Residuals& residuals = at_.residuals;
@@ -117,7 +121,9 @@ Distance Method::linearise_residuals() {
     return {gap, missing / value};
 }
 
-// What the residuals may be worth: of rows at their multipliers, of stationarity at the size of w.
+// What the residuals may be worth in units of the objective: a row's at its multiplier, and a slope
+// left over in stationarity at the size of what it multiplies. For w that is at least the price
+// ||w*||_* <= M(0)/E, since the repair of [model-bound] multiplies a slope by as much.
 double Method::residual_price() const {
     double price = sum_times_magnitudes(iterate_.z, at_.residuals.rows);
     const ConstVector dual = at_.residuals.stationarity.all(), v = iterate_.v.all();
@@ -137,7 +143,8 @@ double Method::objective() const {
     return value;
 }
 
-// Only a linear program without a cone may take two different lengths.
+// Only a linear program may take different primal and dual lengths: with curvature or a cone,
+// stationarity couples both, and unequal lengths would create a residual that was not there.
 StepLengths Method::step_lengths(double share) const {
     const Direction& direction = step_.direction();
     double primal = longest_step(iterate_.slack, direction.slack);
@@ -179,6 +186,8 @@ void Method::take_step(double gap) {
     if (problem_.has_cone()) set_scaling(at_.cone_u, iterate_.cone_z, at_.scaling);
     at_.system.build(at_.weights, at_.scaling);
     step_.predict(iterate_, at_);
+    // Mehrotra's rule: how much of the gap the predictor would leave, cubed, is the share of the
+    // mean product to aim at. A predictor that succeeds needs no centring.
     const double left = gap_after(step_lengths(1.0)) / gap;
     const double n_products =
         static_cast<double>(iterate_.z.size() + (problem_.has_cone() ? 1 : 0));
@@ -204,6 +213,8 @@ Answer Method::run(double tol, int max_iter) {
             best_at = n_iter;
             keep_iterate(best);
         }
+        // The best point is kept apart from the current one: the last steps before giving up are
+        // often worse, and the grade counts, not the path.
         const bool is_lost = !(0.0 < gap && gap < kLargest) || apart != apart;
         const int patience = least_apart <= kLate ? kLatePatience : kPatience;
         if (least_apart <= tol || is_lost || n_iter >= std::min(max_iter, best_at + patience))

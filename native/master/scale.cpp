@@ -11,7 +11,8 @@ namespace fdrsvm::master {
 namespace {
 
 constexpr size_t kNowhere = static_cast<size_t>(-1);
-// Beyond this ||w||_*, in units of M(0) over the largest slope, no minimiser is looked for ...
+// Beyond this ||w||_*, in units of M(0) over the largest slope, no minimiser is looked for: where
+// nothing bounds w, the iterates must stay finite ...
 constexpr double kFarthest = 1e5;
 // ... nor beyond this multiple of where the floors keep it.
 constexpr double kSlackReach = 4.0;
@@ -27,7 +28,8 @@ double largest_slope(const CutModel& model, size_t first, size_t last) {
 
 double first_that_is_not_0(double first, double second) { return first != 0.0 ? first : second; }
 
-// Sets out += scale * (a subgradient of ||w||_* at w); for l1 the largest entries share equally.
+// Sets out += scale * (a subgradient of ||w||_* at w). For l1 the largest entries share equally:
+// any choice is a subgradient, this one does not depend on the order of the features.
 void add_norm_subgradient(ConstVector w, Norm norm, double scale, double* out) {
     const double size = dual_norm(w, norm);
     if (size == 0.0) return;
@@ -42,8 +44,9 @@ void add_norm_subgradient(ConstVector w, Norm norm, double scale, double* out) {
     }
 }
 
-// Square of a subgradient of M at w: with M(w) - level, the scale of the multiplier. Cuts of a
-// client that are equally large share equally.
+// Squared length of a subgradient g of M at w. For a single cut the projection onto the level moves
+// by (M(w) - level)/|g| and its multiplier is (M(w) - level)/|g|^2: dividing by that makes the
+// scaled multiplier 1, [master]. Cuts of a client that are equally large share equally.
 double steepness(const CutModel& model, ConstVector w) {
     Buffer<> values(model.n_cuts()), largest(model.n_clients()), counts(model.n_clients(), 0.0);
     cut_values(model, w, values);
@@ -101,6 +104,8 @@ void Scaled::place_rows(const CutModel& model) {
             alphas_[place] = model.alphas[g];
             starts_[place++] = row;
         }
+        // Owners ascend, so one pass over the cuts suffices; cuts of a client without weight are
+        // passed over and get the share 0.
         for (; k < model.n_cuts() && static_cast<size_t>(model.owners[k]) == g; ++k)
             if (has_weight) rows_[k] = row++;
         if (has_weight) ++row;  // its floor
@@ -121,6 +126,7 @@ void Scaled::fill_cuts(const CutModel& model, const Aim& aim) {
         row[width] = model.norm_weights[k] / feature_scale_;
         constants_[rows_[k]] = model.constants[k] / aim.value_unit;
     }
+    // A floor is a cut with constant 0 and slope 0, the last row of its client.
     for (size_t g = 0, place = 0; g < model.n_clients(); ++g)
         if (model.alphas[g] > 0.0)
             cuts_[(starts_[++place] - 1) * stride + width] = model.floors[g] / feature_scale_;
@@ -144,7 +150,8 @@ void Scaled::fill_problem(const CutModel& model, const Aim& aim) {
     problem_.centre = centre_;
     problem_.levelled = aim.level < kInfinity;
     problem_.level = problem_.levelled ? aim.level / aim.value_unit : 0.0;
-    // From E > 0 follows ||w*||_* <= M(0) / E.
+    // E > 0 implies ||w*||_* <= M(0)/E, which is 1/floor in scaled units. A few times that as reach
+    // leaves the optimum well inside; for a projection the centre may be farther out.
     const double floor = total_floor(model) / feature_scale_, size = dual_size(model, centre_);
     const double price = std::min(floor > 0.0 ? 1.0 / floor : aim.radius / units_[0], kFarthest);
     problem_.price = problem_.levelled ? 0.0 : price;
@@ -160,7 +167,7 @@ void Scaled::bring_back(ConstVector scaled_w, Vector w) const {
 Buffer<> Scaled::shares(ConstVector multipliers, double price) const {
     Buffer<> shares(rows_.size(), 0.0);
     if (!(price > 0.0)) return shares;
-    size_t client = 0;
+    size_t client = 0;  // rows ascend with the cuts, so it only moves forward
     for (size_t k = 0; k < rows_.size(); ++k) {
         if (rows_[k] == kNowhere) continue;
         while (rows_[k] >= starts_[client + 1]) ++client;

@@ -10,12 +10,13 @@ namespace fdrsvm::master {
 
 namespace {
 
-// A block of centred cuts stays in the first cache while the matrix is added to.
+// Cuts are centred block by block, so that a block is still in the first-level cache when its Gram
+// matrix is added; 2048 numbers are 16 kB, half of the smallest such cache.
 constexpr size_t kBlockNumbers = 2048, kLeastBlockRows = 16;
 
 size_t block_rows(size_t stride) { return std::max(kLeastBlockRows, kBlockNumbers / stride); }
 
-// H += scale x x', upper half.
+// H += scale x x', upper half: the factorisation reads nothing else.
 void add_outer(Matrix H, const double* x, double scale) {
     for (size_t i = 0; i < H.columns; ++i) {
         const double scaled = scale * x[i];
@@ -40,7 +41,7 @@ System::System(const Problem& problem)
       bound_sums_(problem.n_bounds()),
       means_times_x_(problem.n_clients()) {}
 
-// xbar_g and delta_g.
+// xbar_g and delta_g of [master], "Elimination": a client's cuts as theta_g sees them.
 void System::set_client_mean(size_t g, ConstVector weights) {
     const size_t stride = problem_.cuts.stride;
     const size_t start = problem_.starts[g], count = problem_.starts[g + 1] - start;
@@ -52,8 +53,10 @@ void System::set_client_mean(size_t g, ConstVector weights) {
     for (size_t j = 0; j < stride; ++j) mean[j] /= sums_[g];
 }
 
-// Adds the Gram matrix of the cuts, each less its client's mean: so nothing cancels. A client's
-// mean is taken just before its cuts are centred, while they are in the cache.
+// Adds the Gram matrix of the cuts, each minus its client's mean. Eliminating theta_g from a plain
+// Gram matrix would subtract delta_g xbar xbar', which near the optimum cancels nearly all of it;
+// centring first is the same matrix without that loss. A client's mean is computed just before its
+// cuts are centred, while they are in the cache.
 void System::add_cuts(ConstVector weights) {
     const size_t stride = problem_.cuts.stride, full = block_rows(stride);
     size_t n_rows = 0;
@@ -72,10 +75,13 @@ void System::add_cuts(ConstVector weights) {
         }
     }
     add_gram({centred_.data(), n_rows, stride, stride}, H_);
+    // u = sum_g alpha_g xbar_g: how the level sees (w, s) once every theta_g follows its cuts.
     std::fill_n(pull_.data(), stride, 0.0);
     add_transposed_product(means_, problem_.alphas.data(), 1.0, pull_.data());
 }
 
+// The level row sum_g alpha_g theta_g <= level touches every theta_g, so eliminating them leaves
+// one rank-one term, by Sherman and Morrison.
 void System::add_level(double weight) {
     level_room_ = 1.0 / weight;
     for (size_t g = 0; g < problem_.n_clients(); ++g)
@@ -83,6 +89,9 @@ void System::add_level(double weight) {
     add_outer(H_, pull_.data(), 1.0 / level_room_);
 }
 
+// The rows that bound ||w||_* by s. For l1 they touch only w_p and s. For linf each a_p is in three
+// rows; eliminating it leaves the harmonic mean of the two weights on the diagonal, written as
+// 4 (d1/(d1 + d2)) d2 so that huge weights do not overflow, and a rank-one term for sum_p a_p <= s.
 void System::add_norm_rows(ConstVector weights) {
     const size_t P = problem_.n_normed, last = n_ - 1;
     if (problem_.norm == Norm::l1) {
@@ -146,6 +155,7 @@ void System::solve(Variables& f) {
     const bool has_bounds = problem_.n_bounds() > 0;
     double *theta = f.theta(), *a = f.bounds(), *w = f.w();
     double onto_level = 0.0, onto_bounds = 0.0;
+    // theta and a are eliminated: their right-hand sides are carried over to (w, s) ...
     for (size_t g = 0; g < G; ++g) onto_level += alphas[g] * (theta[g] / sums_[g]);
     add_transposed_product(means_, theta, 1.0, f.padded_x().data());
     if (problem_.levelled) {
@@ -160,7 +170,9 @@ void System::solve(Variables& f) {
         onto_bounds /= bound_room_;
         add_to_x(onto_bounds, tilt_, f);
     }
+    // ... one solve of size width + 1 ...
     solve_factorised(H_, f.padded_x().data());
+    // ... and theta and a are recovered: onto_level becomes zeta, onto_bounds becomes xi.
     if (problem_.levelled)
         onto_level += dot(pull_.data(), f.padded_x().data(), n_) / level_room_;
     else

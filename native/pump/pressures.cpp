@@ -172,13 +172,13 @@ double PressureSolver::guarded_move(double* p) const {
     const double atmosphere = circuit_.fluid.atmosphere;
     double largest = 0.0;
     for (std::size_t k = 0; k < kPressures; ++k) {
-        double moved = larger(p[k] + step_[k], kLeastShare * (p[k] + atmosphere) - atmosphere);
+        double pressure = larger(p[k] + step_[k], kLeastShare * (p[k] + atmosphere) - atmosphere);
         if (k < kChambers) {
-            if (p[k] < high - kTolerance) moved = smaller(moved, high);
-            if (p[k] > low + kTolerance) moved = larger(moved, low);
+            if (p[k] < high - kTolerance) pressure = smaller(pressure, high);
+            if (p[k] > low + kTolerance) pressure = larger(pressure, low);
         }
-        largest = larger(largest, std::fabs(moved - p[k]));
-        p[k] = moved;
+        largest = larger(largest, std::fabs(pressure - p[k]));
+        p[k] = pressure;
     }
     return largest;
 }

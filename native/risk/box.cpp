@@ -73,22 +73,22 @@ Range guess_multiplier(const Samples& samples, const Adversary& adversary, const
         }
         const double epsilon = samples.ball.epsilon * mass.sum;
         const Unmoved top = sums.sums();
-        double found = adversary.dual_norm;
+        double multiplier = adversary.dual_norm;
         if (top.cost < epsilon) {
             Search search(samples, adversary, model, nullptr);
             search.close({start, stride}, top, epsilon);
-            found = search.multiplier();
+            multiplier = search.multiplier();
         }
-        range.low = smaller(range.low, found);
-        range.high = larger(range.high, found);
+        range.low = smaller(range.low, multiplier);
+        range.high = larger(range.high, multiplier);
     }
     return range;
 }
 
 // Flips alone use up the budget: nothing moves, and the box does not matter.
-BoxFound by_labels(const Samples& samples, const Adversary& adversary, Vector margins,
+BoxResult by_labels(const Samples& samples, const Adversary& adversary, Vector margins,
                    WorstMoves* moves) {
-    const FlipsFound found =
+    const FlipsResult result =
         worst_hinge_labels(margins, samples.masses, samples.ball, adversary.dual_norm,
                            adversary.floor, moves ? moves->shares : Vector());
     if (moves) {
@@ -98,10 +98,10 @@ BoxFound by_labels(const Samples& samples, const Adversary& adversary, Vector ma
         const double step = adversary.norm == Norm::l1 ? kInfinity : 0.0;
         for (int end : {0, 1}) std::fill(moves->steps[end].begin(), moves->steps[end].end(), step);
     }
-    return {found.value, found.proof, found.multiplier, found.slope_b, found.constant};
+    return {result.value, result.proof, result.multiplier, result.slope_b, result.constant};
 }
 
-BoxFound by_moves(const Samples& samples, const Adversary& adversary, const Model& model,
+BoxResult by_moves(const Samples& samples, const Adversary& adversary, const Model& model,
                   const Unmoved& top, const double* margins, const Destination& to,
                   Vector subgradient) {
     Search search(samples, adversary, model, margins);
@@ -111,19 +111,19 @@ BoxFound by_moves(const Samples& samples, const Adversary& adversary, const Mode
     } else {
         search.close({}, top, samples.ball.epsilon);
     }
-    Buffer<> moved(adversary.size);
-    BoxFound found = search.settle(to, moved);
-    found.slope_b = sum(to.residual.data(), to.residual.size());
-    found.mass += sum_of_magnitudes(to.residual);
+    Buffer<> mean_moves(adversary.size);
+    BoxResult result = search.settle(to, mean_moves);
+    result.slope_b = sum(to.residual.data(), to.residual.size());
+    result.mass += sum_of_magnitudes(to.residual);
     transposed_times(samples.X, to.residual, subgradient);
     for (size_t i = 0; i < adversary.size; ++i)
-        subgradient[adversary.feature[i]] += adversary.sign[i] * moved[i];
-    return found;
+        subgradient[adversary.feature[i]] += adversary.sign[i] * mean_moves[i];
+    return result;
 }
 
 }  // namespace
 
-BoxFound worst_in_box(const Samples& samples, const Model& model, Vector subgradient,
+BoxResult worst_in_box(const Samples& samples, const Model& model, Vector subgradient,
                       WorstMoves* moves) {
     const Adversary adversary(samples, model);
     const size_t size = samples.X.rows;
@@ -137,9 +137,9 @@ BoxFound worst_in_box(const Samples& samples, const Model& model, Vector subgrad
         return {nan, nan, nan, nan, nan};
     }
     if (top.cost >= samples.ball.epsilon) {
-        const BoxFound found = by_labels(samples, adversary, margins, moves);
+        const BoxResult result = by_labels(samples, adversary, margins, moves);
         transposed_times(samples.X, margins, subgradient);
-        return found;
+        return result;
     }
     if (size > kGuessAbove)
         return by_moves(samples, adversary, model, top, nullptr, {margins, moves}, subgradient);
@@ -185,7 +185,7 @@ void displace(const Samples& samples, const Model& model, ConstVector labels, Co
 MeanHinge hinge_of_atoms(const Samples& samples, const Model& model, const WorstMoves& moves,
                          Vector slope) {
     const size_t size = samples.X.rows, width = samples.X.columns;
-    Buffer<> memory(size * width), factors(size), scores(size), part(width);
+    Buffer<> memory(size * width), factors(size), scores(size), slope_at_end(width);
     const Matrix points{memory.data(), size, width, width};
     std::fill(slope.begin(), slope.end(), 0.0);
     Total mass, slope_b;
@@ -202,8 +202,8 @@ MeanHinge hinge_of_atoms(const Samples& samples, const Model& model, const Worst
             mass.add(std::fabs(factors[n]));
             slope_b.add(factors[n]);
         }
-        transposed_times(points, factors, part);
-        for (size_t p = 0; p < width; ++p) slope[p] += part[p];
+        transposed_times(points, factors, slope_at_end);
+        for (size_t p = 0; p < width; ++p) slope[p] += slope_at_end[p];
     }
     return {mass.sum, slope_b.sum};
 }

@@ -102,14 +102,14 @@ Weighted collect(const Gains& gains, ConstVector mass, Guess range) {
         const double gain = gains.at(n);
         count += (gain > range.low) & (gain <= range.high);
     }
-    Weighted found(count + 1);  // one place more, for what is written and not kept
+    Weighted candidates(count + 1);  // one place more, for what is written and not kept
     for (size_t n = 0; n < mass.size(); ++n) {
         const double gain = gains.at(n);
-        found.value[found.size] = gain;
-        found.weight[found.size] = mass[n];
-        found.size += (gain > range.low) & (gain <= range.high);
+        candidates.value[candidates.size] = gain;
+        candidates.weight[candidates.size] = mass[n];
+        candidates.size += (gain > range.low) & (gain <= range.high);
     }
-    return found;
+    return candidates;
 }
 
 template <class Gains>
@@ -125,9 +125,9 @@ Threshold find_quantile(const Gains& gains, ConstVector mass, double budget, dou
                            (range.low == floor || mass_above(gains, mass, range.low) > budget);
         if (!holds) range = {floor, kInfinity}, above = 0.0;
     }
-    Weighted some = collect(gains, mass, range);
-    if (some.size == 0) return {range.high, above, 0.0};
-    return quickselect(some, above, budget);
+    Weighted candidates = collect(gains, mass, range);
+    if (candidates.size == 0) return {range.high, above, 0.0};
+    return quickselect(candidates, above, budget);
 }
 
 struct GivenGains {
@@ -188,14 +188,14 @@ Threshold upper_quantile(ConstVector gains, ConstVector mass, double budget, dou
     return find_quantile(GivenGains{gains}, mass, budget, floor);
 }
 
-FlipRule flip_rule(const Threshold& found, double budget, double floor) {
+FlipRule flip_rule(const Threshold& threshold, double budget, double floor) {
     double fraction = 0.0;
-    if (found.at > floor && found.tied > 0.0)
-        fraction = smaller(larger((budget - found.above) / found.tied, 0.0), 1.0);
-    return {found.at, fraction, found.above + fraction * found.tied};
+    if (threshold.at > floor && threshold.tied > 0.0)
+        fraction = smaller(larger((budget - threshold.above) / threshold.tied, 0.0), 1.0);
+    return {threshold.at, fraction, threshold.above + fraction * threshold.tied};
 }
 
-FlipsFound worst_labels(const LabelLosses& losses, const Masses& samples, const Ball& ball,
+FlipsResult worst_labels(const LabelLosses& losses, const Masses& samples, const Ball& ball,
                         double least, Vector shares, Vector residual) {
     const size_t size = samples.y.size();
     Buffer<> gains(size);
@@ -220,8 +220,8 @@ FlipsFound worst_labels(const LabelLosses& losses, const Masses& samples, const 
             slope_b.sum};
 }
 
-FlipsFound worst_hinge_labels(Vector margins, const Masses& samples, const Ball& ball, double least,
-                              double floor, Vector shares) {
+FlipsResult worst_hinge_labels(Vector margins, const Masses& samples, const Ball& ball,
+                               double least, double floor, Vector shares) {
     const HingeGains gains{margins.data(), floor};
     const Terms terms = settle_terms(gains, samples.mass, ball, least);
     const Lanes one = Lanes::all(1.0), none = Lanes::all(0.0), lowest = Lanes::all(floor);

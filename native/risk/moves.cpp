@@ -227,7 +227,7 @@ Look look_at(const Eight& eight, const Adversary& adversary, const Multiplier& l
 
     Look look;
     look.step = best_step(eight, adversary, kKeep, lam);
-    const Moved keep = apply_moves(adversary, look.step, rooms(kKeep), ignore);
+    const MoveSums keep = apply_moves(adversary, look.step, rooms(kKeep), ignore);
     const Lanes kept = one - margin + (keep.gain - price * keep.length);
     const Mask keeps = either(is_above(kept, floor), both(is_equal(kept, floor), dearest));
     look.value = choose(keeps, kept, floor);
@@ -236,7 +236,7 @@ Look look_at(const Eight& eight, const Adversary& adversary, const Multiplier& l
     if (!adversary.flips) return look;
 
     const Lanes step = best_step(eight, adversary, kFlip, lam);
-    const Moved flip = apply_moves(adversary, step, rooms(kFlip), ignore);
+    const MoveSums flip = apply_moves(adversary, step, rooms(kFlip), ignore);
     const Lanes flipped = one + margin + (flip.gain - price * flip.length);
     const Lanes flip_cost = flip.length + Lanes::all(adversary.kappa);
     const Lanes extra = flipped - look.value, toll = Lanes::all(adversary.kappa * lam.value);

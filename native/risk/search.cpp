@@ -35,7 +35,7 @@ void fill_margins(const Samples& samples, const Model& model, size_t start, Vect
 
 void Settled::clear() {
     loss = cost = LaneTotal();
-    std::fill_n(moved.data(), moved.size(), 0.0);
+    std::fill_n(moves.data(), moves.size(), 0.0);
 }
 
 void Search::reserve(size_t size) {
@@ -243,14 +243,15 @@ void Search::settle_eight(const Eight& eight, const Look& look, const Lanes& mas
         return choose(flipped, Lanes::load(eight.room(kFlip, i)),
                       Lanes::load(eight.room(kKeep, i)));
     };
-    const Moved moved = apply_moves(adversary_, look.step, room, [&](size_t i, const Lanes& move) {
-        double* sum = settled.moved.data() + kLanes * i;
+    const auto add_move = [&](size_t i, const Lanes& move) {
+        double* sum = settled.moves.data() + kLanes * i;
         (Lanes::load(sum) + moving * move).store(sum);
-    });
-    const Lanes loss = one - look.turn * Lanes::load(eight.margin()) + moved.gain;
+    };
+    const MoveSums sums = apply_moves(adversary_, look.step, room, add_move);
+    const Lanes loss = one - look.turn * Lanes::load(eight.margin()) + sums.gain;
     settled.loss.add(mass * choose(alone, Lanes::all(adversary_.floor), loss));
     const Lanes flip_price = only(flipped, Lanes::all(adversary_.flips ? adversary_.kappa : 0.0));
-    settled.cost.add(moving * (moved.length + flip_price));
+    settled.cost.add(moving * (sums.length + flip_price));
 }
 
 namespace {
@@ -389,7 +390,7 @@ void Search::settle_dropped(const Destination& to) {
     }
 }
 
-BoxFound Search::settle(const Destination& to, Vector moved) {
+BoxResult Search::settle(const Destination& to, Vector mean_moves) {
     if (lower_.lam.value < 0.0) lower_ = upper_;  // there is nothing to mix
     settle_dropped(to);
     // Only samples that differ between the ends are mixed: nothing else is to cancel.
@@ -413,7 +414,7 @@ BoxFound Search::settle(const Destination& to, Vector moved) {
     const double cost = common_.cost.sum() + high.cost.sum();
     const double dearer = low.cost.sum() - high.cost.sum();
     const double share = dearer > 0.0 ? smaller(larger((epsilon_ - cost) / dearer, 0.0), 1.0) : 0.0;
-    BoxFound found;
+    BoxResult result;
     Total cancelled;  // mass of samples that go either way with different labels
     for (size_t i = 0; i < n_rows_; ++i) {
         const double low_label = labels_low[i], high_label = labels_high[i];
@@ -424,21 +425,21 @@ BoxFound Search::settle(const Destination& to, Vector moved) {
             std::fabs(high_label) + share * (std::fabs(low_label) - std::fabs(high_label));
         cancelled.add(mass * (both - std::fabs(mixed)));
     }
-    found.mass = cancelled.sum;
+    result.mass = cancelled.sum;
     if (to.moves) std::fill(to.moves->shares.begin(), to.moves->shares.end(), share);
     for (size_t i = 0; i < adversary_.size; ++i) {
         const auto sum = [i](const Settled& settled) {
-            return Lanes::load(settled.moved.data() + kLanes * i).sum();
+            return Lanes::load(settled.moves.data() + kLanes * i).sum();
         };
-        moved[i] = (sum(common_) + sum(high)) + share * (sum(low) - sum(high));
+        mean_moves[i] = (sum(common_) + sum(high)) + share * (sum(low) - sum(high));
     }
-    found.proof =
+    result.proof =
         (common_.loss.sum() + high.loss.sum()) + share * (low.loss.sum() - high.loss.sum());
     // On a kink both ends have the same value, and the upper one, where less moves, rounds less.
     const End& best = is_lower_better() ? lower_ : upper_;
-    found.value = best.value;
-    found.multiplier = best.lam.value;
-    return found;
+    result.value = best.value;
+    result.multiplier = best.lam.value;
+    return result;
 }
 
 }  // namespace fdrsvm::risk

@@ -28,12 +28,12 @@ struct Unmoved {
     double cost = 0.0, value = 0.0;
 };
 
-// What moves of some samples add up to, by mass; `moved` is by listed feature.
+// What moves of some samples add up to, by mass; `moves` is by listed feature.
 struct Settled {
     LaneTotal loss, cost;
-    Buffer<> moved;  // eight lanes for each listed feature
+    Buffer<> moves;  // eight lanes for each listed feature
 
-    explicit Settled(size_t n_listed) : moved(kLanes * n_listed, 0.0) {}
+    explicit Settled(size_t n_listed) : moves(kLanes * n_listed, 0.0) {}
     void clear();
 };
 
@@ -64,7 +64,7 @@ class Search {
 
     // Mixes the two ends' moves so that they cost `epsilon`; fills the destination, and each listed
     // feature's move by mass.
-    BoxFound settle(const Destination& to, Vector moved);
+    BoxResult settle(const Destination& to, Vector mean_moves);
 
   private:
     struct End {

@@ -93,7 +93,7 @@ void feddro_run(const Clients& clients, const Draws& draws, ConstVector epsilons
     const size_t n_clients = clients.count(), width = clients.X.columns;
     const Members members(clients);
     Scratch scratch(width, largest_batch(draws));
-    Buffer<> w(width, 0.0), local(width), sum(width), found(n_clients);
+    Buffer<> w(width, 0.0), local(width), sum(width), log_moments(n_clients);
     Buffer<> momentums(draws.n_local, run.momentum);
     double log_moment = -kInfinity;
     for (size_t t = 0; t < models.rows; ++t) {
@@ -104,11 +104,11 @@ void feddro_run(const Clients& clients, const Draws& draws, ConstVector epsilons
             std::copy_n(w.data(), width, local.data());
             TiltedState state = {local, log_moment, t * draws.n_local + 1};
             tilted_steps(members[g], draws.of_round(g, t), tilt, momentums, state, scratch);
-            found[g] = state.log_moment;
+            log_moments[g] = state.log_moment;
             add(sum, local);
         }
         set_mean(sum, n_clients, w, models[t]);
-        log_moment = log_mean(found);
+        log_moment = log_mean(log_moments);
     }
 }
 
@@ -117,7 +117,8 @@ void feddro_published_run(const Clients& clients, const Draws& draws, const Tilt
     const size_t n_clients = clients.count(), width = clients.X.columns;
     const Members members(clients);
     Scratch scratch(width, largest_batch(draws));
-    Buffer<> w(width, 0.0), sum(width), unmoved(width), found(n_clients), all(n_clients * width);
+    Buffer<> w(width, 0.0), sum(width), unmoved(width), log_moments(n_clients);
+    Buffer<> all(n_clients * width);
     const Matrix local = {all.data(), n_clients, width, width};
     const double rate = run.learning_rate / run.temperature, renewed = 1.0, kept = 0.0;
     const Tilt look = {kNoPenalty, kNoStep, run.temperature, kPositiveLosses};
@@ -134,9 +135,9 @@ void feddro_published_run(const Clients& clients, const Draws& draws, const Tilt
                 std::copy_n(local[g].data(), width, unmoved.data());
                 TiltedState state = {unmoved, -kInfinity, 1};
                 tilted_steps(members[g], batch(g), look, {&renewed, 1}, state, scratch);
-                found[g] = state.log_moment;
+                log_moments[g] = state.log_moment;
             }
-            const double newest = std::max(log_mean(found), kLogOfNothing);
+            const double newest = std::max(log_mean(log_moments), kLogOfNothing);
             log_moment = std::max(log_mix(log_moment, newest, run.momentum), kLogOfNothing);
             for (size_t g = 0; g < n_clients; ++g) {
                 TiltedState state = {local[g], log_moment, t * draws.n_local + s + 1};
