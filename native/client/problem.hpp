@@ -1,4 +1,4 @@
-// The data of one client's problem, in the unit w' = s w where features have size 1.
+// The data of one client's problem, in the unit w' = s w where features have size 1, [unit].
 //
 //     min over (w, b), lam >= ||w||_*
 //         lam epsilon + sum_n p_n max(0, 1 - m_n, 1 + m_n - kappa lam)

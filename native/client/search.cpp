@@ -43,6 +43,7 @@ double lam_slope(const Space& space, const Stage& stage, const Point& point, dou
     return terms.epsilon - terms.kappa * total_flipped(space, stage, point, lam) - sigma + of_prox;
 }
 
+// The samples' part of the slope: multipliers times the change of what they multiply.
 template <bool Flips>
 double samples_along(const Space& space, const Stage& stage, const Point& point, double step,
                      double lam) {
@@ -103,6 +104,7 @@ double centre_lam(const Space& space, const Stage& stage, const Point& point) {
     // The slope is piecewise linear and increasing: a secant is exact once the bracket lies within
     // one piece. Every third step bisects, so that a flat piece cannot hold an end in place.
     for (int k = 0; k < 100; ++k) {
+        // An exact 0, a flat piece, or ends that agree to rounding: nothing is left to gain.
         const bool is_close = std::fabs(b - a) <= 1e-12 * (std::fabs(a) + std::fabs(b));
         if (slope_b == 0.0 || slope_a == slope_b || is_close) break;
         const double middle =

@@ -9,7 +9,7 @@ namespace fdrsvm::master {
 
 namespace {
 
-// Over the entries of w.
+// Over the entries of w: the cone treats the first entry, s, differently everywhere.
 double dot_of_rest(ConstVector x, ConstVector y) {
     return dot(x.data() + 1, y.data() + 1, x.size() - 1);
 }
@@ -36,7 +36,7 @@ void apply(const ConeScaling& scaling, Way way, ConstVector x, Vector out) {
     for (size_t j = 1; j < x.size(); ++j) out[j] = factor * (x[j] + shift * axis[j]);
 }
 
-// Sets x = target e - x o y.
+// Sets x = target e - x o y, in place: the old first entry is needed until the last.
 void complement_product(Vector x, ConstVector y, double target) {
     const double inner = dot(x.data(), y.data(), x.size()), x_0 = x[0];
     for (size_t j = 1; j < x.size(); ++j) x[j] = -(x_0 * y[j] + y[0] * x[j]);
@@ -56,10 +56,12 @@ void set_scaling(ConstVector u, ConstVector z, ConeScaling& scaling) {
     // The axis is the midpoint of u and J z, each scaled to hyperbolic norm 1; gamma normalises it.
     const double size_u = std::sqrt(squared_size(u)), size_z = std::sqrt(squared_size(z));
     const double inner = dot(u.data(), z.data(), u.size());
+    // gamma >= 1, since u.z >= size_u size_z inside the cone: the axis is always defined.
     const double gamma = std::sqrt(0.5 * (1.0 + inner / (size_u * size_z)));
     Vector axis = scaling.axis;
     for (size_t j = 1; j < u.size(); ++j) axis[j] = 0.5 * (u[j] / size_u - z[j] / size_z) / gamma;
     axis[0] = 0.5 * (u[0] / size_u + z[0] / size_z) / gamma;
+    // Carries the scale: W^2 z = u in size.
     scaling.eta = std::sqrt(size_u / size_z);
 }
 

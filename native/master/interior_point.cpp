@@ -22,7 +22,8 @@ constexpr double kLate = 1e-5;
 constexpr double kSmallValue = 1e-3, kLevelRounding = 1e-13;
 constexpr double kLargest = 1e100;  // a gap beyond it means that the iterates diverge
 
-// Sum over i of x_i |y_i|.
+// Sum over i of x_i |y_i|: what residuals y may be worth at prices x. In lanes, so that the test
+// for stopping, and with it the answer, has the same bits on every processor.
 double sum_times_magnitudes(ConstVector x, ConstVector y) {
     return sum_lanes(x.size(), [&](size_t i, size_t count) {
         double products[kLanes] = {};
@@ -69,6 +70,7 @@ struct Distance {
 
 class Method {
   public:
+    // All memory is taken here: a step allocates nothing.
     explicit Method(const Problem& problem)
         : problem_(problem),
           offsets_(row_offsets(problem)),
@@ -100,11 +102,14 @@ class Method {
 Distance Method::linearise_residuals() {
     const Iterate& it = iterate_;
     Residuals& residuals = at_.residuals;
+    // Primal: R v + offset + slack. Computed afresh from the iterate in every step, since updating
+    // it by (1 - length) would let the two drift apart.
     times_rows(problem_, it.v, residuals.rows);
     for (size_t i = 0; i < it.z.size(); ++i) residuals.rows[i] += offsets_[i] + it.slack[i];
     std::ranges::fill(residuals.stationarity.all(), 0.0);
     for (size_t j = 0; j < problem_.width(); ++j)
         residuals.stationarity.w()[j] = problem_.curvature[j] * (it.v.w()[j] - problem_.centre[j]);
+    // Dual: the gradient of the Lagrangian. theta has no other term than its price and its rows.
     const double theta_price = it.theta_price(problem_);
     add_transposed_rows(problem_, it.z, theta_price, 1.0, residuals.stationarity);
     double gap = dot(it.slack.data(), it.z.data(), it.z.size());
@@ -113,9 +118,13 @@ Distance Method::linearise_residuals() {
         add_cone(problem_, it.cone_z, -1.0, residuals.stationarity);
         gap += dot(it.cone_z.data(), at_.cone_u.data(), at_.cone_u.size());
     }
+    // Where the residuals vanish the gap is objective minus dual objective; elsewhere their price
+    // is about what a repair would cost, so the sum estimates what the grade will say.
     double missing = gap + residual_price(), value = objective();
     if (problem_.levelled)
-        missing -= kLevelRounding * theta_price;  // as much may be due to rounding the level
+        // The level itself is only known to rounding, and a projection's value may be tiny: without
+        // this allowance the test could never be met when the centre is nearly within the level.
+        missing -= kLevelRounding * theta_price;
     else
         value = std::max(value, kSmallValue);
     return {gap, missing / value};
@@ -132,6 +141,7 @@ double Method::residual_price() const {
     return price;
 }
 
+// Sums in the order of the clients, respectively the features: part of the stopping test.
 double Method::objective() const {
     if (!problem_.levelled)
         return dot(problem_.alphas.data(), iterate_.v.theta(), problem_.n_clients());
@@ -181,6 +191,7 @@ void Method::move(StepLengths lengths) {
 }
 
 void Method::take_step(double gap) {
+    // The matrix is the same for predictor and corrector, so it is built and factorised once.
     for (size_t i = 0; i < at_.weights.size(); ++i)
         at_.weights[i] = iterate_.z[i] / iterate_.slack[i];
     if (problem_.has_cone()) set_scaling(at_.cone_u, iterate_.cone_z, at_.scaling);
@@ -189,6 +200,7 @@ void Method::take_step(double gap) {
     // Mehrotra's rule: how much of the gap the predictor would leave, cubed, is the share of the
     // mean product to aim at. A predictor that succeeds needs no centring.
     const double left = gap_after(step_lengths(1.0)) / gap;
+    // The cone counts as one product: (s, w).z is one complementarity condition of degree 1.
     const double n_products =
         static_cast<double>(iterate_.z.size() + (problem_.has_cone() ? 1 : 0));
     step_.correct(iterate_, at_, left * left * left * gap / n_products);
@@ -203,6 +215,7 @@ void Method::keep_iterate(Answer& best) const {
 
 Answer Method::run(double tol, int max_iter) {
     Answer best{Buffer<>(problem_.width()), Buffer<>(problem_.n_cuts()), 0.0, 0};
+    // Even the first iterate is an answer: whatever happens, there is something to grade.
     keep_iterate(best);
     double least_apart = kInfinity;
     int n_iter = 0, best_at = 0;

@@ -30,10 +30,13 @@ void set_variables(const Problem& problem, ConstVector w, ConstVector offsets, V
         problem.levelled ? kLevelledNormRoom * (size + kLevelledNormRoom) : kNormRoom;
     // Never more than half way to the reach, which must stay a strict inequality too.
     v.s() = size + std::min(room, 0.5 * std::fabs(problem.reach - size));
+    // Half of the room goes to the a_p, in equal parts, the other half stays below s: both the rows
+    // |w_p| <= a_p and sum a_p <= s are then strict.
     for (size_t p = 0; p < problem.n_bounds(); ++p)
         v.bounds()[p] = std::fabs(w[p]) + 0.5 * (v.s() - size) / static_cast<double>(P);
     times_rows(problem, v, values);  // theta is still 0
     for (size_t g = 0; g < problem.n_clients(); ++g) {
+        // theta above the largest cut, so every cut of the client has some slack.
         double largest = -std::numeric_limits<double>::infinity();
         for (size_t k = problem.starts[g]; k < problem.starts[g + 1]; ++k)
             largest = std::max(largest, values[k] + offsets[k]);
@@ -59,6 +62,7 @@ double set_multipliers(const Problem& problem, ConstVector slack, Vector z) {
     }
     // The other rows get the same product as the cuts have on average: a centred point.
     for (size_t i = problem.n_cuts(); i < at.level; ++i) z[i] = mean / slack[i];
+    // Consistent with the price at which the cuts' multipliers were set.
     if (problem.levelled) z[at.level] = kLevelPrice;
     return mean;
 }

@@ -6,6 +6,7 @@
 
 namespace fdrsvm::master {
 
+// All memory of a step is taken once per solve, never in the loop.
 Linearised::Linearised(const Problem& problem, size_t n_rows)
     : residuals{Buffer<>(n_rows), Variables(problem)},
       weights(n_rows),
@@ -47,6 +48,7 @@ void NewtonStep::correct(const Iterate& iterate, Linearised& at, double target) 
     for (size_t i = 0; i < z_at_rest_.size(); ++i)
         z_at_rest_[i] = at.weights[i] * at.residuals.rows[i] - iterate.z[i] +
                         (target - last.slack[i] * last.z[i]) / iterate.slack[i];
+    // For the cone the same, with the cone's own product in place of that of numbers.
     if (problem_.has_cone()) {
         set_correction(at.scaling, iterate.cone_z, {last.cone_u, last.cone_z}, target,
                        cone_z_at_rest_);
@@ -70,6 +72,8 @@ void NewtonStep::set_right_hand_side(const Residuals& residuals) {
 // accumulated on its own: if a refinement were added to v's change first, it would be lost in the
 // rounding of v's change, which weights of up to 1e10 then multiply, [master].
 void NewtonStep::solve(Linearised& at, int n_solves) {
+    // The corrector reads the predictor's changes before this overwrites them: z_at_rest holds all
+    // that it needs of them.
     std::ranges::fill(direction_.v.all(), 0.0);
     std::fill_n(rows_change_.data(), rows_change_.size(), 0.0);
     std::fill_n(cone_pushed_back_.data(), cone_pushed_back_.size(), 0.0);
@@ -84,6 +88,7 @@ void NewtonStep::solve_once(Linearised& at) {
     const Vector increment = v_increment_.all(), change = direction_.v.all();
     std::ranges::copy(right_hand_side_.all(), increment.begin());
     at.system.solve(v_increment_);
+    // R times the increment, while the increment is small and its digits are its own.
     times_rows(problem_, v_increment_, rows_increment_);
     for (size_t j = 0; j < increment.size(); ++j) change[j] += increment[j];
     for (size_t i = 0; i < rows_increment_.size(); ++i) rows_change_[i] += rows_increment_[i];

@@ -50,6 +50,7 @@ void System::set_client_mean(size_t g, ConstVector weights) {
     std::fill_n(mean, stride, 0.0);
     add_transposed_product(cuts, weights.data() + start, 1.0, mean);
     sums_[g] = sum(weights.data() + start, count);
+    // Every client has its floor as a cut, so there is at least one positive weight.
     for (size_t j = 0; j < stride; ++j) mean[j] /= sums_[g];
 }
 
@@ -64,6 +65,7 @@ void System::add_cuts(ConstVector weights) {
         set_client_mean(g, weights);
         const double* mean = means_[g].data();
         for (size_t k = problem_.starts[g]; k < problem_.starts[g + 1]; ++k) {
+            // With the root of its weight in each row, a Gram matrix is all that is needed.
             const double root = std::sqrt(weights[k]);
             const double* cut = problem_.cuts[k].data();
             double* __restrict row = centred_.data() + n_rows * stride;
@@ -85,6 +87,7 @@ void System::add_cuts(ConstVector weights) {
 void System::add_level(double weight) {
     level_room_ = 1.0 / weight;
     for (size_t g = 0; g < problem_.n_clients(); ++g)
+        // Divided before it is multiplied: a small alpha squared might vanish.
         level_room_ += problem_.alphas[g] * (problem_.alphas[g] / sums_[g]);
     add_outer(H_, pull_.data(), 1.0 / level_room_);
 }
@@ -98,6 +101,7 @@ void System::add_norm_rows(ConstVector weights) {
         for (size_t p = 0; p < P; ++p) {
             const double up = weights[at_.up + p], down = weights[at_.down + p];
             H_[p][p] += up + down;
+            // (e_p; -1) and (-e_p; -1): the products with s have opposite signs.
             H_[p][last] += down - up;
             H_[last][last] += up + down;
         }
@@ -120,6 +124,7 @@ void System::add_cone(const ConeScaling& scaling) {
     const size_t P = problem_.n_normed, last = n_ - 1;
     const double *axis = scaling.axis.data(), first = axis[0];
     const double factor = 1.0 / (scaling.eta * scaling.eta);
+    // s is the cone's first entry, but the matrix' last: only the upper half is written.
     H_[last][last] += factor * (2.0 * first * first - 1.0);
     for (size_t p = 0; p < P; ++p) {
         const double scaled = 2.0 * factor * axis[p + 1];
@@ -130,6 +135,7 @@ void System::add_cone(const ConeScaling& scaling) {
 }
 
 void System::build(ConstVector weights, const ConeScaling& scaling) {
+    // In this order in every step: the order of additions is part of the result.
     std::fill_n(storage_.data(), storage_.size(), 0.0);
     add_cuts(weights);
     if (problem_.levelled) add_level(weights[at_.level]);
@@ -177,6 +183,8 @@ void System::solve(Variables& f) {
         onto_level += dot(pull_.data(), f.padded_x().data(), n_) / level_room_;
     else
         onto_level = 0.0;
+    // Given (w, s), every theta_g follows its own cuts: its mean cut, plus what its own right-hand
+    // side and the level's multiplier ask for.
     padded_product(means_, f.padded_x(), means_times_x_);
     for (size_t g = 0; g < G; ++g)
         theta[g] = (theta[g] - alphas[g] * onto_level) / sums_[g] + means_times_x_[g];

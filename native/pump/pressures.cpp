@@ -98,6 +98,7 @@ void PressureSolver::orifice_terms(const double* p) {
     }
 }
 
+// What leaves one node enters another: the scheme conserves volume to rounding.
 void PressureSolver::add_flow(std::size_t source, std::size_t sink, double flow, double slope) {
     residual_[source] += flow;
     residual_[sink] -= flow;
@@ -134,6 +135,8 @@ void PressureSolver::solve_arrow() {
     const double* d = diagonal_;
     const double *into = slope_ + kInlets, *out = slope_ + kOutlets;
     const double pipe = circuit_.pipe;
+    // The unknowns form two stars around the manifolds with a chain at the end, so elimination from
+    // the leaves inwards fills nothing in: a two by two system is left.
     const double share_load = pipe / d[kLoad];
     const double pipe_diagonal = d[kOutPipe] - pipe * share_load;
     const double pipe_residual = r[kOutPipe] + share_load * r[kLoad];

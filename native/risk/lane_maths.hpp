@@ -65,7 +65,8 @@ inline Lanes square_root(const Lanes& a) {
     return Lanes::load(values);
 }
 
-// Kahan's sum: a million equal masses must add up to 1, not to 1 + 1e-11.
+// Kahan's sum: a million equal masses must add up to 1, not to 1 + 1e-11, because such sums are
+// compared with the budget.
 struct Total {
     double sum = 0.0, lost = 0.0;
 

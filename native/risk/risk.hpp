@@ -1,9 +1,9 @@
-// The worst-case risk of one client: what its kernels take and give. Nothing here depends on the
-// instruction set, so that the bindings may see it.
+// The worst-case risk of one client, [risk]: what its kernels take and return. Nothing here depends
+// on the instruction set, so that the bindings may include it.
 //
 // Flips  [flips]    without a support labels are flipped in order of gain; the rest moves features
 // Moves  [box-dual] on a box the multiplier is searched at which the budget is spent, search.hpp
-// Proof  [mixture]  the loss of the very distribution found, computed apart from the value
+// Proof  [mixture]  the loss of the distribution itself, computed independently of the value
 #pragma once
 
 #include <cmath>

@@ -12,7 +12,7 @@ namespace fdrsvm::steps {
 namespace {
 
 constexpr double kAllLosses = -1.0, kPositiveLosses = 0.0;  // what counts in z is above it
-constexpr double kLogOfNothing = -1e100;
+constexpr double kLogOfNothing = -1e100;  // the published z starts at 0; -inf would give nan
 constexpr double kNoPenalty = 0.0, kNoStep = 0.0;
 
 // The clients of a run, each with equal masses.
@@ -49,6 +49,7 @@ void set_mean(ConstVector sum, size_t count, Vector out, Vector model) {
 
 }  // namespace
 
+// All clients' scores in one product: FedSGD needs no local model, so a round is one pass over X.
 void fedsgd_run(const Clients& clients, ConstVector epsilons, double learning_rate, Matrix models) {
     const size_t n_clients = clients.count(), width = clients.X.columns;
     Buffer<> w(width, 0.0), gradient(width), scores(clients.X.rows);
@@ -97,6 +98,7 @@ void feddro_run(const Clients& clients, const Draws& draws, ConstVector epsilons
     Buffer<> momentums(draws.n_local, run.momentum);
     double log_moment = -kInfinity;
     for (size_t t = 0; t < models.rows; ++t) {
+        // The very first step has no z to mix with, [feddro].
         momentums[0] = t == 0 ? 1.0 : run.momentum;
         std::fill_n(sum.data(), width, 0.0);
         for (size_t g = 0; g < n_clients; ++g) {
@@ -131,6 +133,8 @@ void feddro_published_run(const Clients& clients, const Draws& draws, const Tilt
                 const Batches all_steps = draws.of_round(g, t);
                 return Batches{all_steps[s].data(), 1, all_steps.size};
             };
+            // The authors' code shares z at every local step, [feddro-published]: first all clients
+            // evaluate their batch without moving, then all move with the common z.
             for (size_t g = 0; g < n_clients; ++g) {
                 std::copy_n(local[g].data(), width, unmoved.data());
                 TiltedState state = {unmoved, -kInfinity, 1};
