@@ -20,7 +20,7 @@ PAGE = Path(__file__).with_name("first-ten-minutes.md")
 HEAD = """# The first ten minutes
 
 What a new user types and sees. This page is the transcript of a real run:
-`python docs/first_ten_minutes.py` types it again and writes what comes back.
+`python docs/first_ten_minutes.py` runs the commands again and records what they print.
 
 ```
 pip install .          # in a checkout of the project
@@ -29,21 +29,21 @@ pip install .          # in a checkout of the project
 
 STEPS = (
     (
-        "Something to try it on: four plants with the same simulated pump, a CSV each. Each plant\n"
-        "has seen leaks of one size, and one training label in seven is wrong.",
+        "Something to try it on: four plants with the same simulated pump, one CSV each. Each\n"
+        "plant has seen leaks of one size, and one training label in seven is wrong.",
         "fdrsvm demo --data pump",
         "cut -d, -f1-4,15 pump/train/plant-1.csv | head -n 3",
     ),
     (
         "Train one model across the plants. The data contract is checked first; its limits scale\n"
-        "the features, so that no plant has to tell its extremes. `epsilon` is how far off data\n"
+        "the features, so no plant has to reveal its extremes. `epsilon` is how far off data\n"
         "may be: 1 % of each feature's range. `--fault` is the class to find.",
         "fdrsvm fit pump/train --contract pump/contract.json --scaling limits "
         "--set epsilon=0.01 --set norm=l2 --fault leak",
     ),
     (
         "The worst-case risk is exact, and no model can be better by more than the certified gap.\n"
-        "Is it any good on other rows? Beside it: what each plant would have alone, and what\n"
+        "Is the model any good on other rows? Compare what each plant would have alone, and what\n"
         "pooling all rows would give.",
         "fdrsvm evaluate run/model.safetensors pump/test --compare pump/train",
     ),
@@ -55,13 +55,13 @@ STEPS = (
         "fdrsvm certify run/model.safetensors pump/train",
     ),
     (
-        "Label new rows. The scaling is part of the model: it takes readings as they are.",
+        "Label new rows. The scaling is part of the model, so it takes unscaled readings.",
         "fdrsvm predict run/model.safetensors pump/test --output labels.csv",
         "head -n 3 labels.csv",
     ),
     (
         "A page about the model, in one file: training, risk per plant, which features matter,\n"
-        "what the worst case does, and what would turn the decision on a row.",
+        "what the worst case does, and what would flip the decision on a row.",
         "fdrsvm report run/model.safetensors pump/test --sample 17 --output report.html",
     ),
     (
@@ -71,13 +71,14 @@ STEPS = (
         "tail -n 12 leak.st",
     ),
     (
-        "When something is wrong, one line says what and which rule, and the exit code is 1:",
+        "When something is wrong, one line says what it is and which rule was broken,\n"
+        "and the exit code is 1:",
         "sed '3s/^[^,]*/broken/' pump/train/plant-1.csv > plant-1.csv",
         "fdrsvm fit plant-1.csv; echo $?",
         "fdrsvm fit pump/train --set epsilonn=0.01; echo $?",
     ),
     (
-        "Settings that belong to a project go into a file; what is typed goes before it.",
+        "Settings that belong to a project go into a file; the command line takes precedence.",
         "cat run.toml",
         "fdrsvm fit --config run.toml --set tol=1e-6 --output exact",
     ),
@@ -101,7 +102,7 @@ norm = "l2"
 FOOT = """
 ## Where next
 
-- the plants on machines of their own, with TLS and a key each:
+- every plant on its own machine, with TLS and its own key:
   `fdrsvm federation init fed --plant north=north.csv --plant south=south.csv`
   ([federation.md](federation.md))
 - all commands and settings: [cli.md](cli.md)

@@ -3,14 +3,14 @@ Choosing epsilon and kappa
 ==========================
 
 Two numbers describe what may be wrong with a plant's data: ``epsilon``, how far readings are off
-on average, and ``kappa``, what a wrong label counts in units of distance. If nobody knows them,
-cross-validation finds them, and no row leaves a plant for it.
+on average, and ``kappa``, how much a wrong label counts in units of distance. If nobody knows
+them, cross-validation finds them without any row leaving a plant.
 """
 
 # %%
-# Each plant deals its own rows to folds. Models are trained across the plants on all folds but
-# one, and every plant counts its own right and wrong answers on the fold left out. The server
-# adds up the counts.
+# Each plant splits its own rows into folds. Models are trained across the plants on all folds but
+# one, and every plant counts its right and wrong answers on the fold left out. The server adds up
+# the counts.
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -32,8 +32,8 @@ print(
 print(f"every plant handed over {search.n_numbers_shared_} counts, and no row")
 
 # %%
-# All of the grid. Scores of neighbours that differ by less than a point or two say nothing about
-# which is better: with a few hundred rows they are that uncertain.
+# The whole grid. If neighbouring scores differ by less than a point or two, that says nothing
+# about which one is better: with a few hundred rows they are that uncertain.
 
 grid = search.cv_results_["pooled_test_score"].reshape(len(EPSILONS), len(KAPPAS))
 ax = plt.figure(figsize=(6.4, 4.0), layout="constrained").add_subplot()
@@ -51,9 +51,10 @@ plt.show()
 # %%
 # What a radius buys
 # ------------------
-# A second way to choose: how should the model behave when data get worse than they were? The
-# worst-case risk on the test rows, as the radius grows, for models trained with three radii. The
-# printed ends of the curves say which is best on rows as they are, and which when they are bad.
+# A second way to choose is to ask how the model should behave when the data get worse. This is the
+# worst-case risk on the test rows as the radius grows, for models trained with three radii. The
+# printed ends of the curves show which model is best on the rows as they are, and which one when
+# they are bad.
 
 radii = np.linspace(0.0, 0.2, 21)
 ax = None

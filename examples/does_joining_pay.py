@@ -2,10 +2,10 @@
 Does joining pay? Plant by plant
 ================================
 
-A federation is worth it for a plant only if it gets more than it had. One large plant and three
-small ones, few faults each, and every plant has seen another size of leak. Each compares three
-models: its own, the federated one, and one of all rows pooled, for which everybody would have to
-give their rows away.
+A federation is worthwhile for a plant only if it gains something. Here there are one large plant
+and three small ones with few faults each, and every plant has seen a different size of leak. Each
+compares three models: its own, the federated one, and one trained on all rows pooled, for which
+everybody would have to give their rows away.
 """
 
 import matplotlib.pyplot as plt
@@ -27,7 +27,7 @@ pooled = DRSVC(**BALL).fit(X, y)
 alone = [DRSVC(**BALL).fit(X[plants == g], y[plants == g]) for g in range(4)]
 
 # %%
-# Leaks of all sizes: what the plant may meet tomorrow. And the size that it knows: what it has
+# Leaks of all sizes are what the plant may meet tomorrow; the size that it knows is what it has
 # met so far.
 
 
@@ -59,8 +59,8 @@ print(f"F-1 on leaks of all sizes: joining pays for {better} of {len(names)} pla
 print(f"all rows pooled: {100 * (in_pool - in_federation):+.1f} points against joining")
 
 # %%
-# A plant that knows a leak well may lose on that very leak, and gain on those that it has never
-# seen. The picture says who; whether that is worth it is for the plant to decide.
+# A plant that knows one leak well may lose on that leak, and gain on those it has never seen. The
+# picture shows which plants do; whether that is worth it is for the plant to decide.
 
 figure, axes = plt.subplots(1, 2, figsize=(7.6, 3.6), sharey=True, layout="constrained")
 places = np.arange(len(names))

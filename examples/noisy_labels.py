@@ -2,15 +2,15 @@
 Wrong labels: robust against plain
 ==================================
 
-Operators label by ear, work orders are closed late: labels are wrong. How much does that cost a
-plain SVM, and how much a robust one? The breast cancer data, dealt to four clients, with more and
-more training labels flipped; the test labels stay clean.
+Operators label by ear and work orders are closed late, so labels are wrong. How much does that
+cost a plain SVM, and how much a robust one? We use the breast cancer data, distributed to four
+clients, with more and more training labels flipped; the test labels stay clean.
 """
 
 # %%
-# Three models see the same wrong labels: no guard at all; a ball that trusts the labels (``kappa
-# = inf``); and a ball in which a label may be flipped at a price. All are trained by the same
-# certified method.
+# Three models see the same wrong labels: one without any protection, one with a ball that trusts
+# the labels (``kappa = inf``), and one with a ball in which a label may be flipped at a price. All
+# are trained by the same certified method.
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -45,8 +45,8 @@ def accuracies(share, seed):
 scores = np.array([[accuracies(share, seed) for seed in SEEDS] for share in SHARES])
 
 # %%
-# Mean over the seeds, and the spread of single runs. What is printed is computed, whichever way
-# it comes out.
+# Mean over the seeds, and the spread of single runs. The printed sentences are computed from the
+# results, whatever these are.
 
 mean = scores.mean(axis=1)
 for share, row in zip(SHARES, mean, strict=True):
@@ -68,5 +68,5 @@ ax.legend(frameon=False)
 plt.show()
 
 # %%
-# The guard does not know which labels are wrong, and need not. It asks for a model whose loss
-# stays small whichever few labels were flipped, so that no single row can pull the boundary far.
+# The robust model does not know which labels are wrong, and does not need to. Its loss stays small
+# no matter which few labels were flipped, so no single row can pull the boundary far.

@@ -3,16 +3,16 @@ A leaking pump, end to end
 ==========================
 
 Four plants run the same pump. Each has seen one size of leak, and some of their labels are wrong.
-They want one leak detector and will not pool their rows. From raw features to a model on a PLC in
-one page.
+They want one leak detector without pooling their rows. This page goes from raw features to a model
+on a PLC.
 """
 
 # %%
 # Agree on the data
 # -----------------
-# Before anything is trained the plants agree on columns, units and limits. The limits are
-# engineering limits, so nothing about any plant's rows is told to the others. A row that breaks
-# the contract is found at the plant.
+# Before training, the plants agree on columns, units and limits. The limits are engineering limits,
+# so they reveal nothing about any plant's rows. A row that breaks the contract is found at the
+# plant itself.
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -59,7 +59,7 @@ for plant in np.unique(plants):
 # %%
 # Train
 # -----
-# The limits make the scaler, so no statistics leave a plant. Then the certified bundle method
+# The limits define the scaler, so no statistics leave a plant. Then the certified bundle method
 # runs until no model can be better by more than the stated gap. ``epsilon`` is how far readings
 # may be off on average, in units of the scaled features, and ``kappa`` the price of a wrong
 # label.
@@ -77,7 +77,7 @@ print(f"worst-case risk {model.objective_:.4f}, no model is below {model.lower_b
 print(f"accuracy on {len(truth)} clean test rows: {model.score(X_test, truth):.3f}")
 
 # %%
-# Objective above, proof below: the optimum lies in the shaded range, and the range closes.
+# Objective above, lower bound below: the optimum lies in the shaded range, which closes.
 
 ConvergenceDisplay.from_estimator(model)
 plt.show()
@@ -92,7 +92,7 @@ print(f"the plant with the largest worst-case risk is {worst}")
 plt.show()
 
 # %%
-# Weights are per unit of the scaled features.
+# The weights refer to scaled features.
 
 FeatureWeightDisplay.from_estimator(model, max_features=8)
 plt.show()
@@ -100,7 +100,7 @@ plt.show()
 # %%
 # Explain one alarm
 # -----------------
-# What raised it, and how far all features together would have to move until it is silent.
+# Which features raised it, and how far all features together would have to move to silence it.
 
 alarm = X_test[(truth == "leak") & (model.predict(X_test) == "leak")][:1]
 for effect in feature_effects(model, alarm, baseline=X[labels == "healthy"].mean()).top(3)[0]:
@@ -112,8 +112,8 @@ print(f"the decision turns at a distance of {flip.cost[0]:.3f}")
 # Put it to work
 # --------------
 # A model file is checked to the last bit when it is read, and carries its certificate. For a PLC
-# there is structured text; its inputs are the scaled features, so the limits of the contract go
-# into the PLC too. For everything else there are ``model.to_onnx`` and ``model.to_json``.
+# there is structured text; its inputs are the scaled features, so the PLC also needs the limits of
+# the contract. For everything else there are ``model.to_onnx`` and ``model.to_json``.
 
 program = model.to_structured_text(name="LeakScore").splitlines()
 print("\n".join(program[:14]), f"... and {len(program) - 14} more lines", sep="\n")

@@ -3,8 +3,8 @@ Several classes, and plants that know two each
 ==============================================
 
 Which leak is it? There are five answers: healthy, and four sizes of leak. No plant has seen more
-than two of them. Together they train one model that tells all five apart, one-vs-rest, all
-classes in the same rounds and each with a certificate of its own.
+than two of them. Together they train one model that distinguishes all five, one-vs-rest, with all
+classes in the same rounds and one certificate per class.
 """
 
 import matplotlib.pyplot as plt
@@ -33,7 +33,7 @@ for name, risk, gap in zip(model.classes_, model.objective_, model.gap_, strict=
     print(f"{name:<10} worst-case risk {risk:.3f}, certified gap {gap:.0e}")
 
 # %%
-# What is taken for what, in shares of the true class.
+# The confusion matrix, in shares of the true class.
 
 predicted = model.predict(pump.X_test_normalised)
 counts = np.array(
@@ -57,8 +57,8 @@ for (row, column), share in np.ndenumerate(shares):
 plt.show()
 
 # %%
-# A size between two others is hard for one-vs-rest and a linear model: no single cut has it alone
-# on one side. The ends of the scale are easy.
+# A size between two others is hard for a linear one-vs-rest model: no single cut separates it from
+# both neighbours. The ends of the scale are easy.
 
 easiest, hardest = (NAMES[pick(shares.diagonal())] for pick in (np.argmax, np.argmin))
 print(f"best told apart: {easiest}; worst: {hardest}")

@@ -1,6 +1,6 @@
 """
-A worst case that one can see
-=============================
+A worst case you can see
+========================
 
 The worst distribution within a Wasserstein ball, in two dimensions: which rows the adversary
 moves, how far, and whose label it flips. It has a budget, the mean distance ``epsilon``, and
@@ -27,9 +27,9 @@ print(f"mean loss of the model on the rows as they are: {plain:.3f}")
 
 # %%
 # The norms differ in what a move costs. With ``linf`` all features move at the price of one, so
-# the adversary moves along both; with ``l1`` every bit is paid for, and it moves along the
-# feature that counts most. In the upper row labels may be flipped at the price ``kappa``, in the
-# lower one not.
+# the adversary moves along both; with ``l1`` each feature is paid for separately, and it moves
+# along the one that counts most. In the upper row labels may be flipped at the price ``kappa``, in
+# the lower row they may not.
 
 
 def draw(ax, norm, kappa):
@@ -71,8 +71,8 @@ figure.supylabel("feature 2")
 plt.show()
 
 # %%
-# Dots are the rows. Rings are the atoms of the worst distribution that differ from them, as large
-# as their mass and in the colour of their label; the solid line is the model, the dotted lines
-# its margins. What is moved goes to the wall: loss grows with the distance, and only the box ends
-# it. Where many rows are equally good victims a little of each is moved, and arrows are as dark
-# as their mass. What is flipped are rows far on their own side: there a wrong label hurts most.
+# Dots are the rows. Rings are the atoms of the worst distribution that differ from them, sized by
+# their mass and coloured by their label; the solid line is the model, the dotted lines its
+# margins. Rows that move go all the way to the wall: the loss grows with the distance until the box
+# ends it. Where many rows are equally good targets, a little of each is moved, and arrows are as
+# dark as their mass. Rows far on their own side are flipped: there a wrong label hurts most.

@@ -73,6 +73,67 @@ def test_links_between_files_lead_somewhere(page):
             assert anchor in anchors(file.read_text(encoding="utf-8")), target
 
 
+# The changelog is left out: it names code of earlier releases.
+NAMING_CODE = [page for page in PAGES if page.name != "CHANGELOG.md"] + [
+    ROOT / "native" / "README.md"
+]
+FOLDERS_OF_CODE = ("src", "native", "benchmarks", "docs", "examples", "paper", "tests")
+CODE = re.compile(r"(?<![\w./<-])[\w./-]*\w\.(?:py|pyi|cpp|hpp)\b")
+DOTTED = re.compile(r"(?<![\w./-])fdrsvm(?:_paper)?(?:\.\w+)+")
+NOT_MODULES = {
+    "fdrsvm.commands": "the group of entry points by which other packages add commands",
+}
+
+
+def is_file_of_the_project(path, page):
+    """Whether a path is one from the root, the package, the kernels or the page; or a bare name."""
+    folders = (ROOT, ROOT / "src" / "fdrsvm", ROOT / "native", page.parent)
+    if "/" in path:
+        return any((folder / path).is_file() for folder in folders)
+    return any(next((ROOT / folder).rglob(path), None) for folder in FOLDERS_OF_CODE)
+
+
+def resolves(dotted):
+    """Whether a dotted name is a module, or leads from one by attributes."""
+    names = dotted.split(".")
+    for n in range(len(names), 0, -1):
+        try:
+            value = importlib.import_module(".".join(names[:n]))
+        except ModuleNotFoundError:
+            continue
+        for name in names[n:]:
+            if not hasattr(value, name):
+                return False
+            value = getattr(value, name)
+        return True
+    return False
+
+
+@pytest.mark.parametrize("page", NAMING_CODE, ids=lambda page: str(page.relative_to(ROOT)))
+def test_code_that_a_page_names_exists(page):
+    text = page.read_text(encoding="utf-8")
+    gone = {path for path in CODE.findall(text) if not is_file_of_the_project(path, page)}
+    assert gone == set(), "files that are not there"
+    dotted = set(DOTTED.findall(text)) - set(NOT_MODULES)
+    assert {name for name in dotted if not resolves(name)} == set(), "names that are not there"
+    for module, names in re.findall(r"^from (fdrsvm[\w.]*) import ([\w, ]+)$", text, re.M):
+        for name in names.split(", "):
+            assert resolves(f"{module}.{name}"), f"{module}.{name}"
+
+
+LABEL = re.compile(r"(?<![\w\])])\[([a-z]+(?:-[a-z]+)*)\](?!\()")
+
+
+def test_labels_that_kernels_cite_are_on_a_page():
+    pages = "".join(page.read_text(encoding="utf-8") for page in PAGES)
+    defined = set(re.findall(r"^### \[([a-z -]+)\]", pages, re.M))
+    assert len(defined) > 30
+    for path in sorted((ROOT / "native").rglob("*.[ch]pp")):
+        comments = re.findall(r"//(.*)", path.read_text(encoding="utf-8"))
+        cited = {label for line in comments for label in LABEL.findall(line)}
+        assert cited - defined == set(), path.name
+
+
 def test_every_page_has_its_place_in_the_site():
     listed = set(re.findall(r"^([\w/-]+)$", read("index.md"), re.M))
     pages = {page.stem for page in DOCS.glob("*.md")} - {"index"}

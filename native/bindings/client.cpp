@@ -224,8 +224,8 @@ Certificate grade(const Problem& problem, const std::pair<nb::handle, double>& c
     return certificate_of(problem, grade, tension);
 }
 
-void bind_problem(nb::module_& part) {
-    nb::class_<Problem>(part, "ClientProblem",
+void bind_problem(nb::module_& submodule) {
+    nb::class_<Problem>(submodule, "ClientProblem",
                         "Signed rows, masses, ball and penalties of one client.")
         .def_static(
             "dense",
@@ -270,15 +270,15 @@ void bind_problem(nb::module_& part) {
         .def("pull_of", &pull_of, "x"_a);
 }
 
-void bind_answers(nb::module_& part) {
-    nb::class_<Certificate>(part, "Certificate")
+void bind_answers(nb::module_& submodule) {
+    nb::class_<Certificate>(submodule, "Certificate")
         .def_ro("objective", &Certificate::objective)
         .def_ro("multiplier", &Certificate::multiplier)
         .def_ro("gap", &Certificate::gap)
         .def_ro("constant", &Certificate::constant)
         .def_ro("slope", &Certificate::slope)
         .def_ro("norm_weight", &Certificate::norm_weight);
-    nb::class_<NativeAnswer>(part, "Answer")
+    nb::class_<NativeAnswer>(submodule, "Answer")
         .def_ro("certificate", &NativeAnswer::certificate)
         .def_ro("w", &NativeAnswer::w)
         .def_ro("intercept", &NativeAnswer::intercept)
@@ -290,31 +290,31 @@ void bind_answers(nb::module_& part) {
 }  // namespace
 
 void bind_client(nb::module_& module) {
-    nb::module_ part = module.def_submodule("client", "The client's problem and its answers.");
-    bind_problem(part);
-    bind_answers(part);
-    part.def(
+    nb::module_ submodule = module.def_submodule("client", "The client's problem and its answers.");
+    bind_problem(submodule);
+    bind_answers(submodule);
+    submodule.def(
         "solve",
         [](const Problem& problem, nb::handle centre, double centre_intercept, nb::handle start,
            double tol, int max_newton) {
             return solve(problem, centre, {centre_intercept, tol, max_newton}, start, true);
         },
         "problem"_a, "centre"_a, "centre_intercept"_a, "start"_a.none(), "tol"_a, "max_newton"_a);
-    part.def(
+    submodule.def(
         "solve_from",
         [](const Problem& problem, nb::handle centre, double centre_intercept, nb::handle start,
            double tol, int max_newton) {
             return solve(problem, centre, {centre_intercept, tol, max_newton}, start, false);
         },
         "problem"_a, "centre"_a, "centre_intercept"_a, "start"_a, "tol"_a, "max_newton"_a);
-    part.def(
+    submodule.def(
         "grade",
         [](const Problem& problem, nb::handle centre, double centre_intercept, nb::handle w,
            nb::handle kept, nb::handle flipped) {
             return grade(problem, {centre, centre_intercept}, w, kept, flipped);
         },
         "problem"_a, "centre"_a, "centre_intercept"_a, "w"_a, "kept"_a, "flipped"_a);
-    part.def(
+    submodule.def(
         "largest_magnitude",
         [](nb::handle X) {
             const HeldMatrix<> rows(X, "X");

@@ -29,23 +29,23 @@ Ball check_ball(double epsilon, double kappa, int norm) {
 }
 
 // The worst case at one model; a cut has a constant, a slope in (w, b) and a weight of the norm.
-struct RiskFound {
+struct RiskResult {
     double value, proof, multiplier, intercept_subgradient;
     nb::object subgradient;
 };
 struct CutFound {
-    RiskFound risk;
+    RiskResult risk;
     double constant, norm_weight;
     nb::object slope;
 };
 // Risks and touching cuts at several models: the arrays of one message.
-struct CutsFound {
+struct CutsResult {
     NewVector risks, proofs, constants;
     NewMatrix slopes;  // with an intercept's entry last, if the models have one
     NewVector norm_weights;
 };
-struct MovesFound {
-    RiskFound risk;
+struct MovesResult {
+    RiskResult risk;
     NewVector shares;
     NewMatrix labels, steps;
 };
@@ -69,36 +69,36 @@ class RiskData {
         samples_.box = {low_.view(), high_.view()};
     }
 
-    RiskFound worst_case(nb::handle w, double intercept) const {
+    RiskResult worst_case(nb::handle w, double intercept) const {
         const HeldVector<> held(w, "w", X_.shape(1));
         const Model model{held.view(), intercept};
         NewVector subgradient(X_.shape(1));
         if (has_box_) {
-            const BoxFound found = in_box(model, subgradient.view(), nullptr);
-            return risk_of(found, subgradient.object);
+            const BoxResult result = in_box(model, subgradient.view(), nullptr);
+            return risk_of(result, subgradient.object);
         }
-        const FlipsFound found = without_box(model, subgradient.view());
-        add_norm_subgradient(model.w, samples_.ball.norm, found.rest, subgradient.view());
-        return {found.value, found.proof, found.multiplier, found.slope_b, subgradient.object};
+        const FlipsResult result = without_box(model, subgradient.view());
+        add_norm_subgradient(model.w, samples_.ball.norm, result.rest, subgradient.view());
+        return {result.value, result.proof, result.multiplier, result.slope_b, subgradient.object};
     }
 
     CutFound cut(nb::handle w, double intercept) const {
         const size_t size = X_.shape(1);
         const HeldVector<> held(w, "w", size);
         NewVector slope(size + 1), subgradient(size);
-        const Touching found =
+        const Touching result =
             touching({held.view(), intercept}, slope.view().first(size), subgradient.view());
-        slope.view()[size] = without_rounding(found.slope_b);
-        return {{found.value, found.proof, found.multiplier, found.intercept_subgradient,
+        slope.view()[size] = without_rounding(result.slope_b);
+        return {{result.value, result.proof, result.multiplier, result.intercept_subgradient,
                  subgradient.object},
-                found.constant,
-                found.norm_weight,
+                result.constant,
+                result.norm_weight,
                 slope.object};
     }
 
     // One call for all models of a message: short answers cost less than Python's part in them.
     // Nothing if a number is not finite.
-    std::optional<CutsFound> cuts(nb::handle points) const {
+    std::optional<CutsResult> cuts(nb::handle points) const {
         const size_t size = X_.shape(1);
         const HeldMatrix<> held(points, "points");
         const size_t n_points = held.shape(0), width = held.shape(1);
@@ -106,33 +106,33 @@ class RiskData {
             throw nb::value_error(
                 "points: must have one column per feature, and may have one more for an intercept");
         if (!all_finite({held.data(), held.size()})) return std::nullopt;
-        CutsFound cuts{NewVector(n_points), NewVector(n_points), NewVector(n_points),
+        CutsResult cuts{NewVector(n_points), NewVector(n_points), NewVector(n_points),
                        NewMatrix(n_points, width), NewVector(n_points)};
         Buffer<> subgradient(size);
         for (size_t k = 0; k < n_points; ++k) {
             const ConstVector point = held.view()[k];
             const Vector slope = cuts.slopes.view()[k];
             const Model model{point.first(size), width > size ? point[size] : 0.0};
-            const Touching found = touching(model, slope.first(size), subgradient);
-            if (width > size) slope[size] = without_rounding(found.slope_b);
-            cuts.risks.view()[k] = found.value;
-            cuts.proofs.view()[k] = found.proof;
-            cuts.constants.view()[k] = found.constant;
-            cuts.norm_weights.view()[k] = found.norm_weight;
+            const Touching result = touching(model, slope.first(size), subgradient);
+            if (width > size) slope[size] = without_rounding(result.slope_b);
+            cuts.risks.view()[k] = result.value;
+            cuts.proofs.view()[k] = result.proof;
+            cuts.constants.view()[k] = result.constant;
+            cuts.norm_weights.view()[k] = result.norm_weight;
         }
         return cuts;
     }
 
-    MovesFound worst_moves(nb::handle w, double intercept) const {
+    MovesResult worst_moves(nb::handle w, double intercept) const {
         require_box();
         const HeldVector<> held(w, "w", X_.shape(1));
         NewVector subgradient(X_.shape(1));
-        MovesFound found{
+        MovesResult result{
             {}, NewVector(X_.shape(0)), NewMatrix(2, X_.shape(0)), NewMatrix(2, X_.shape(0))};
-        WorstMoves moves{found.shares.view(), found.labels.view(), found.steps.view()};
-        const BoxFound risk = in_box({held.view(), intercept}, subgradient.view(), &moves);
-        found.risk = risk_of(risk, subgradient.object);
-        return found;
+        WorstMoves moves{result.shares.view(), result.labels.view(), result.steps.view()};
+        const BoxResult risk = in_box({held.view(), intercept}, subgradient.view(), &moves);
+        result.risk = risk_of(risk, subgradient.object);
+        return result;
     }
 
     nb::object displaced(nb::handle w, nb::handle labels, nb::handle steps) const {
@@ -155,16 +155,17 @@ class RiskData {
     void require_box() const {
         if (!has_box_) throw nb::value_error("low, high: moves need a box");
     }
-    BoxFound in_box(const Model& model, Vector subgradient, WorstMoves* moves) const {
+    BoxResult in_box(const Model& model, Vector subgradient, WorstMoves* moves) const {
         nb::gil_scoped_release unlocked;
         return worst_in_box(samples_, model, subgradient, moves);
     }
-    FlipsFound without_box(const Model& model, Vector slope) const {
+    FlipsResult without_box(const Model& model, Vector slope) const {
         nb::gil_scoped_release unlocked;
         return worst_without_box(samples_, model, slope);
     }
-    static RiskFound risk_of(const BoxFound& found, nb::object subgradient) {
-        return {found.value, found.proof, found.multiplier, found.slope_b, std::move(subgradient)};
+    static RiskResult risk_of(const BoxResult& result, nb::object subgradient) {
+        return {result.value, result.proof, result.multiplier, result.slope_b,
+                std::move(subgradient)};
     }
 
     // A worst case and the cut that touches it; `slope_b` is the cut's, before rounding is removed.
@@ -174,11 +175,11 @@ class RiskData {
     };
     Touching touching(const Model& model, Vector slope, Vector subgradient) const {
         if (has_box_) return touching_in_box(model, slope, subgradient);
-        const FlipsFound found = without_box(model, slope);
+        const FlipsResult result = without_box(model, slope);
         std::copy(slope.begin(), slope.end(), subgradient.begin());
-        add_norm_subgradient(model.w, samples_.ball.norm, found.rest, subgradient);
-        return {found.value,    found.proof,   found.multiplier, found.slope_b,
-                found.constant, found.slope_b, found.rest};
+        add_norm_subgradient(model.w, samples_.ball.norm, result.rest, subgradient);
+        return {result.value,    result.proof,   result.multiplier, result.slope_b,
+                result.constant, result.slope_b, result.rest};
     }
 
     // Of the paper's linear loss the hinge is followed, under the distribution found.
@@ -189,21 +190,21 @@ class RiskData {
         WorstMoves moves{shares,
                          {ends.data(), 2, n_rows, n_rows},
                          {ends.data() + 2 * n_rows, 2, n_rows, n_rows}};
-        const BoxFound found = in_box(model, subgradient, is_linear ? &moves : nullptr);
-        MeanHinge hinge{found.mass, found.slope_b};
+        const BoxResult result = in_box(model, subgradient, is_linear ? &moves : nullptr);
+        MeanHinge hinge{result.mass, result.slope_b};
         if (is_linear) {
             nb::gil_scoped_release unlocked;
             hinge = hinge_of_atoms(samples_, model, moves, slope);
         } else {
             std::copy(subgradient.begin(), subgradient.end(), slope.begin());
         }
-        return {found.value,   found.proof, found.multiplier, found.slope_b, hinge.mass,
+        return {result.value,   result.proof, result.multiplier, result.slope_b, hinge.mass,
                 hinge.slope_b, 0.0};
     }
 };
 
-struct LabelsFound {
-    FlipsFound flips;
+struct LabelsResult {
+    FlipsResult flips;
     NewVector shares, residual;
 };
 
@@ -215,7 +216,7 @@ class LabelFlips {
           mass_(mass, "mass", y_.size()),
           ball_(check_ball(epsilon, kappa, static_cast<int>(Norm::linf))) {}
 
-    LabelsFound worst_case(nb::handle kept, nb::handle flipped, nb::handle kept_slope,
+    LabelsResult worst_case(nb::handle kept, nb::handle flipped, nb::handle kept_slope,
                            nb::handle flipped_slope, double least) const {
         const size_t size = y_.size();
         const HeldVector<> held[] = {
@@ -224,12 +225,12 @@ class LabelFlips {
             {kept_slope, "kept_slope", size},
             {flipped_slope, "flipped_slope", size},
         };
-        LabelsFound found{{}, NewVector(size), NewVector(size)};
+        LabelsResult result{{}, NewVector(size), NewVector(size)};
         const LabelLosses losses{held[0].view(), held[1].view(), held[2].view(), held[3].view()};
         nb::gil_scoped_release unlocked;
-        found.flips = worst_labels(losses, {y_.view(), mass_.view()}, ball_, least,
-                                   found.shares.view(), found.residual.view());
-        return found;
+        result.flips = worst_labels(losses, {y_.view(), mass_.view()}, ball_, least,
+                                   result.shares.view(), result.residual.view());
+        return result;
     }
 
   private:
@@ -238,38 +239,39 @@ class LabelFlips {
 };
 
 void bind_results(nb::module_& risk) {
-    nb::class_<RiskFound>(risk, "RiskFound")
-        .def_ro("value", &RiskFound::value)
-        .def_ro("proof", &RiskFound::proof)
-        .def_ro("multiplier", &RiskFound::multiplier)
-        .def_ro("subgradient", &RiskFound::subgradient)
-        .def_ro("intercept_subgradient", &RiskFound::intercept_subgradient);
+    nb::class_<RiskResult>(risk, "RiskResult")
+        .def_ro("value", &RiskResult::value)
+        .def_ro("proof", &RiskResult::proof)
+        .def_ro("multiplier", &RiskResult::multiplier)
+        .def_ro("subgradient", &RiskResult::subgradient)
+        .def_ro("intercept_subgradient", &RiskResult::intercept_subgradient);
     nb::class_<CutFound>(risk, "CutFound")
         .def_ro("risk", &CutFound::risk)
         .def_ro("constant", &CutFound::constant)
         .def_ro("norm_weight", &CutFound::norm_weight)
         .def_ro("slope", &CutFound::slope);
-    nb::class_<CutsFound>(risk, "CutsFound")
-        .def_prop_ro("risks", [](const CutsFound& found) { return found.risks.object; })
-        .def_prop_ro("proofs", [](const CutsFound& found) { return found.proofs.object; })
-        .def_prop_ro("constants", [](const CutsFound& found) { return found.constants.object; })
-        .def_prop_ro("slopes", [](const CutsFound& found) { return found.slopes.object; })
+    nb::class_<CutsResult>(risk, "CutsResult")
+        .def_prop_ro("risks", [](const CutsResult& result) { return result.risks.object; })
+        .def_prop_ro("proofs", [](const CutsResult& result) { return result.proofs.object; })
+        .def_prop_ro("constants", [](const CutsResult& result) { return result.constants.object; })
+        .def_prop_ro("slopes", [](const CutsResult& result) { return result.slopes.object; })
         .def_prop_ro("norm_weights",
-                     [](const CutsFound& found) { return found.norm_weights.object; });
-    nb::class_<MovesFound>(risk, "MovesFound")
-        .def_ro("risk", &MovesFound::risk)
-        .def_prop_ro("shares", [](const MovesFound& found) { return found.shares.object; })
-        .def_prop_ro("labels", [](const MovesFound& found) { return found.labels.object; })
-        .def_prop_ro("steps", [](const MovesFound& found) { return found.steps.object; });
-    nb::class_<LabelsFound>(risk, "LabelsFound")
-        .def_prop_ro("value", [](const LabelsFound& found) { return found.flips.value; })
-        .def_prop_ro("proof", [](const LabelsFound& found) { return found.flips.proof; })
-        .def_prop_ro("multiplier", [](const LabelsFound& found) { return found.flips.multiplier; })
-        .def_prop_ro("rest", [](const LabelsFound& found) { return found.flips.rest; })
+                     [](const CutsResult& result) { return result.norm_weights.object; });
+    nb::class_<MovesResult>(risk, "MovesResult")
+        .def_ro("risk", &MovesResult::risk)
+        .def_prop_ro("shares", [](const MovesResult& result) { return result.shares.object; })
+        .def_prop_ro("labels", [](const MovesResult& result) { return result.labels.object; })
+        .def_prop_ro("steps", [](const MovesResult& result) { return result.steps.object; });
+    nb::class_<LabelsResult>(risk, "LabelsResult")
+        .def_prop_ro("value", [](const LabelsResult& result) { return result.flips.value; })
+        .def_prop_ro("proof", [](const LabelsResult& result) { return result.flips.proof; })
+        .def_prop_ro("multiplier",
+                     [](const LabelsResult& result) { return result.flips.multiplier; })
+        .def_prop_ro("rest", [](const LabelsResult& result) { return result.flips.rest; })
         .def_prop_ro("intercept_slope",
-                     [](const LabelsFound& found) { return found.flips.slope_b; })
-        .def_prop_ro("shares", [](const LabelsFound& found) { return found.shares.object; })
-        .def_prop_ro("residual", [](const LabelsFound& found) { return found.residual.object; });
+                     [](const LabelsResult& result) { return result.flips.slope_b; })
+        .def_prop_ro("shares", [](const LabelsResult& result) { return result.shares.object; })
+        .def_prop_ro("residual", [](const LabelsResult& result) { return result.residual.object; });
 }
 
 }  // namespace

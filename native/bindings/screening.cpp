@@ -192,10 +192,10 @@ struct NamedFinding {
     Finding finding;
 };
 
-nb::list broken(Indices clients, std::span<const Finding> found) {
+nb::list broken(Indices clients, std::span<const Finding> findings) {
     nb::list named;
-    for (size_t k = 0; k < found.size(); ++k)
-        if (!found[k].is_kept()) named.append(NamedFinding{clients[k], found[k]});
+    for (size_t k = 0; k < findings.size(); ++k)
+        if (!findings[k].is_kept()) named.append(NamedFinding{clients[k], findings[k]});
     return named;
 }
 
@@ -225,15 +225,15 @@ nb::list judge_answers_edge(const HeldBounds& bounds, const HeldRadii& radii,
     // A sum's cuts may come without points, each was made at another one.
     if (points.models.shape(0) > 0)
         check_size("risks", answers.risks.shape(1), points.models.shape(0));
-    std::vector<Finding> found(answers.clients.size());
+    std::vector<Finding> findings(answers.clients.size());
     {
         const Bounds limits = bounds.view(touching);
         const ConstVector weights = penalties.is_none() ? ConstVector{} : held_penalties.view();
         const Answers given = answers.view();
         nb::gil_scoped_release unlocked;
-        judge_answers(limits, radii.view(), points.view(), given, weights, found);
+        judge_answers(limits, radii.view(), points.view(), given, weights, findings);
     }
-    return broken(answers.clients.view(), found);
+    return broken(answers.clients.view(), findings);
 }
 
 nb::list judge_past_edge(const HeldBounds& bounds, const HeldRadii& radii, const HeldPoints& points,
@@ -242,15 +242,15 @@ nb::list judge_past_edge(const HeldBounds& bounds, const HeldRadii& radii, const
     const HeldMatrix<> held_risks(risks, "risks", radii.n_clients(), points.models.shape(0));
     check_size("slopes", known.slopes.shape(1), points.width());
     check_indices("owners", known.owners.view(), radii.n_clients());
-    std::vector<Finding> found(radii.n_clients());
+    std::vector<Finding> findings(radii.n_clients());
     {
         nb::gil_scoped_release unlocked;
         find_contradictions(bounds.view(false), radii.view(), points.view(), held_risks.view(),
-                            {known.owners.view(), known.view()}, found);
+                            {known.owners.view(), known.view()}, findings);
     }
     std::vector<std::int64_t> everyone(radii.n_clients());
     for (size_t g = 0; g < everyone.size(); ++g) everyone[g] = static_cast<std::int64_t>(g);
-    return broken(everyone, found);
+    return broken(everyone, findings);
 }
 
 nb::list judge_round_edge(const HeldBounds& bounds, const HeldRadii& radii,
@@ -263,13 +263,14 @@ nb::list judge_round_edge(const HeldBounds& bounds, const HeldRadii& radii,
     for (std::int64_t count : answers.counts) check_size("constants", count, 1);
     check_size("best_risks", past.best_risks.size(), radii.n_clients());
     check_size("past slopes", past.slopes.shape(2), points.width());
-    std::vector<Finding> found(answers.clients.size());
+    std::vector<Finding> findings(answers.clients.size());
     {
         const Answers given = answers.view();
         nb::gil_scoped_release unlocked;
-        judge_round(bounds.view(touching), radii.view(), points.view(), given, past.view(), found);
+        judge_round(bounds.view(touching), radii.view(), points.view(), given, past.view(),
+                    findings);
     }
-    return broken(answers.clients.view(), found);
+    return broken(answers.clients.view(), findings);
 }
 
 nb::list judge_solves_edge(const HeldBounds& bounds, const HeldRadii& radii, const HeldSolve& solve,
@@ -291,15 +292,15 @@ nb::list judge_solves_edge(const HeldBounds& bounds, const HeldRadii& radii, con
     squares.check(3, 0);
     const HeldMatrix<> rows(stacked(vectors, n_answers, width), "vector");
     const HeldMatrix<> threes(stacked(squares, n_answers, 3), "squares");
-    std::vector<Finding> found(n_answers);
+    std::vector<Finding> findings(n_answers);
     {
         nb::gil_scoped_release unlocked;
         const Solved solved = {answers.clients.view(), rows.view(), threes.view(),
                                ConstVector(answers.risks.data(), n_answers), cuts.view()};
         judge_solves(bounds.bounds, radii.view(), solve.solve, solved, held_duals.view(),
-                     held_own.view(), found);
+                     held_own.view(), findings);
     }
-    return broken(answers.clients.view(), found);
+    return broken(answers.clients.view(), findings);
 }
 
 nb::tuple span_edge(const HeldBounds& bounds, const HeldRadii& radii, const HeldPoints& points,
@@ -333,9 +334,9 @@ void bind_rules(nb::module_& module) {
         .value("CONTRADICTING", Rule::contradicting);
     nb::class_<NamedFinding>(module, "Finding")
         .def_ro("client", &NamedFinding::client)
-        .def_prop_ro("rule", [](const NamedFinding& found) { return found.finding.rule; })
-        .def_prop_ro("value", [](const NamedFinding& found) { return found.finding.value; })
-        .def_prop_ro("limit", [](const NamedFinding& found) { return found.finding.limit; });
+        .def_prop_ro("rule", [](const NamedFinding& named) { return named.finding.rule; })
+        .def_prop_ro("value", [](const NamedFinding& named) { return named.finding.value; })
+        .def_prop_ro("limit", [](const NamedFinding& named) { return named.finding.limit; });
 }
 
 void bind_standards(nb::module_& module) {
@@ -405,20 +406,20 @@ void bind_answers(nb::module_& module) {
 }  // namespace
 
 void bind_screening(nb::module_& module) {
-    nb::module_ part = module.def_submodule("screening", "The rules on clients' answers.");
-    part.attr("ROUNDING") = kRounding;
-    bind_rules(part);
-    bind_standards(part);
-    bind_answers(part);
-    part.def("judge_answers", &judge_answers_edge, "bounds"_a, "radii"_a, "points"_a, "answers"_a,
-             nb::kw_only(), "touching"_a, "penalties"_a = nb::none());
-    part.def("judge_past", &judge_past_edge, "bounds"_a, "radii"_a, "points"_a, "risks"_a,
+    nb::module_ submodule = module.def_submodule("screening", "The rules on clients' answers.");
+    submodule.attr("ROUNDING") = kRounding;
+    bind_rules(submodule);
+    bind_standards(submodule);
+    bind_answers(submodule);
+    submodule.def("judge_answers", &judge_answers_edge, "bounds"_a, "radii"_a, "points"_a,
+                  "answers"_a, nb::kw_only(), "touching"_a, "penalties"_a = nb::none());
+    submodule.def("judge_past", &judge_past_edge, "bounds"_a, "radii"_a, "points"_a, "risks"_a,
              "known"_a);
-    part.def("judge_round", &judge_round_edge, "bounds"_a, "radii"_a, "points"_a, "answers"_a,
+    submodule.def("judge_round", &judge_round_edge, "bounds"_a, "radii"_a, "points"_a, "answers"_a,
              "past"_a, nb::kw_only(), "touching"_a);
-    part.def("judge_solves", &judge_solves_edge, "bounds"_a, "radii"_a, "solve"_a, "answers"_a,
+    submodule.def("judge_solves", &judge_solves_edge, "bounds"_a, "radii"_a, "solve"_a, "answers"_a,
              "values_by_client"_a, "duals"_a, "own"_a);
-    part.def("span", &span_edge, "bounds"_a, "radii"_a, "points"_a, "cut"_a);
+    submodule.def("span", &span_edge, "bounds"_a, "radii"_a, "points"_a, "cut"_a);
 }
 
 }  // namespace fdrsvm::edge

@@ -284,11 +284,11 @@ void bind_runs(nb::module_& module) {
 }  // namespace
 
 void bind_steps(nb::module_& module) {
-    nb::module_ part = module.def_submodule(
+    nb::module_ submodule = module.def_submodule(
         "steps", "Steps on mini-batches, whole runs of the baselines, and how rows are dealt.");
-    bind_local(part);
-    bind_runs(part);
-    part.def("deal", &deal_edge, "shares"_a, "n_rows"_a);
+    bind_local(submodule);
+    bind_runs(submodule);
+    submodule.def("deal", &deal_edge, "shares"_a, "n_rows"_a);
 }
 
 }  // namespace fdrsvm::edge

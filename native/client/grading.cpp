@@ -11,7 +11,8 @@ namespace {
 
 constexpr double kInfinite = std::numeric_limits<double>::infinity();
 
-// Norm of x; a nan comes out as one, or in the quadratic terms.
+// Norm of x. The negated comparison lets a nan through for linf too: a nan in w must make the
+// objective nan, never small.
 double length(ConstVector x, Norm norm) {
     double total = 0.0;
     for (double value : x) {
@@ -30,7 +31,8 @@ double dual_length(ConstVector w, Norm norm) {
     return length(w, norm == Norm::l1 ? Norm::linf : Norm::l1);
 }
 
-// A sample whose label it pays to flip while lam is below `price`.
+// A sample whose label is worth flipping while lam is below `price`. Ties are broken by index, so
+// that the order does not depend on the standard library.
 struct Break {
     double price;
     size_t sample;
@@ -40,6 +42,7 @@ struct Break {
     }
 };
 
+// hinge(-m) - hinge(m), where it is positive.
 double gain(double margin) { return smaller(1.0 + margin, 2.0 * margin); }
 
 // Mass of the samples that gain more than `price` from a flip.
@@ -54,7 +57,8 @@ double mass_above(const Grounds& grounds, const double* margins, double price) {
     return total.sum();
 }
 
-// The best lam >= floor: down from the largest breakpoint till the slope turns.
+// The best lam >= floor, [flips]: the slope in lam is epsilon - kappa (mass that still pays), so go
+// down from the largest breakpoint until that mass exceeds the budget.
 double worst_lam(const Grounds& grounds, const double* margins, double floor) {
     const size_t count = grounds.rows->count;
     const double kappa = grounds.kappa;
@@ -62,7 +66,8 @@ double worst_lam(const Grounds& grounds, const double* margins, double floor) {
     std::vector<Break> breaks;
     for (size_t n = 0; n < count; ++n)
         if (gain(margins[n]) > kappa * floor) breaks.push_back({gain(margins[n]) / kappa, n});
-    std::make_heap(breaks.begin(), breaks.end());  // few of them are ever taken from it
+    // A heap rather than a sort: the budget is small, so few breakpoints are ever taken from it.
+    std::make_heap(breaks.begin(), breaks.end());
     double passed = 0.0;
     while (!breaks.empty()) {
         std::pop_heap(breaks.begin(), breaks.end());
@@ -84,7 +89,8 @@ double mean_loss(const Grounds& grounds, const double* margins, size_t n_padded,
         const Lanes kept_loss = larger(one - margin, zero);
         total += Lanes::load(grounds.mass + n) * larger(one + margin - price, kept_loss);
     }
-    // A margin that is no number has an unknown loss, not the loss 0: nothing is proved then.
+    // Lane maxima drop a nan, but a margin that is not a number has an unknown loss, not the loss
+    // 0: nothing is proved then.
     const double all = sum(margins, n_padded);
     return all == all ? total.sum() : all;
 }
@@ -95,25 +101,29 @@ struct Objective {
     double lam;
 };
 
+// By its own formulas for margins and lam: the solver's are not used, since a fault in them must
+// show here.
 Objective grade_objective(const Grounds& grounds, const Centre& centre, const double* w,
                           double* margins, size_t n_padded) {
     const size_t P = grounds.n_features;
     double lam = dual_length({w, P}, grounds.norm);
     if (grounds.kappa < kInfinite) lam = worst_lam(grounds, margins, lam);
+    // At epsilon = 0 lam may be infinite, and 0 times infinity is nan.
     double value = grounds.epsilon > 0.0 ? lam * grounds.epsilon : 0.0;
     value += mean_loss(grounds, margins, n_padded, lam);
     for (size_t p = 0; p < P; ++p) {
-        const double moved = w[p] - centre.w[p];
-        value += 0.5 * grounds.rho * (moved * moved) + grounds.tau * (w[p] * w[p]);
+        const double apart = w[p] - centre.w[p];
+        value += 0.5 * grounds.rho * (apart * apart) + grounds.tau * (w[p] * w[p]);
     }
     if (grounds.rows->width > P) {
-        const double moved = w[P] - centre.intercept;
-        value += 0.5 * grounds.intercept_rho * (moved * moved);
+        const double apart = w[P] - centre.intercept;
+        value += 0.5 * grounds.intercept_rho * (apart * apart);
     }
     return {value, lam};
 }
 
-// Masses of eight samples, feasible each on its own; a nan fails every comparison.
+// Masses of eight samples, each made feasible on its own. A nan fails every comparison and becomes
+// 0, the safe choice: less mass proves less, but what it proves is true.
 struct Clipped {
     Lanes kept;
     Lanes flipped;
@@ -173,6 +183,8 @@ class Repair {
         if (flipped > budget) flip_scale_ = budget / flipped;
     }
 
+    // An unpenalised intercept can go anywhere, so v_b must be 0, [gap-dual]. Scaling the heavier
+    // side down keeps every other constraint; scaling the lighter one up might not.
     void balance_sides() {
         const Lanes zero = Lanes::all(0.0), flip_scale = Lanes::all(flip_scale_);
         Lanes up = zero, down = zero;
@@ -227,8 +239,9 @@ void project_ball(std::vector<double>& x, double radius, Norm norm) {
         passed += magnitudes[k];
         cut = larger((passed - radius) / static_cast<double>(k + 1), cut);
     }
-    // |x| - cut cancels where x is large (rho times the centre), and a point outside the ball is no
-    // certificate: the best one lies on the sphere, so scale to it.
+    // |x| - cut cancels where x is large (rho times the centre), and a point outside the ball is
+    // not a certificate. The projection lies on the sphere, so scale to it; any point of the ball
+    // is valid, the projection is only the best.
     const double largest_sign = x[largest] > 0.0 ? 1.0 : -1.0;
     for (double& each : x) {
         const double held = larger(std::fabs(each) - cut, 0.0);
@@ -248,23 +261,28 @@ double grade_bound(const Grounds& grounds, const Centre& centre, const double* w
                    ConstVector tension, double spent) {
     const size_t P = grounds.n_features;
     const double rho = grounds.rho, epsilon = grounds.epsilon, theta = rho + 2.0 * grounds.tau;
+    // Minimising over a penalised intercept, in closed form.
     if (tension.size() > P && grounds.intercept_rho > 0.0) {
         const double pull = tension[P];
         total -= centre.intercept * pull + 0.5 * pull * pull / grounds.intercept_rho;
     }
     if (theta == 0.0) {
         const double size = length(tension.first(P), grounds.norm);
+        // No curvature: the minimum over w is finite only if ||v|| <= sigma. Scaling all masses
+        // makes it so where epsilon > 0; at epsilon = 0 the bound holds on a ball only, [repair].
         if (epsilon == 0.0)
             return total - 10.0 * larger(dual_length({w, P}, grounds.norm), 1.0) * size;
         return total * smaller(epsilon / larger(size + spent, epsilon), 1.0);
     }
+    // With curvature any masses prove something: u is the projection of rho c + v onto the ball of
+    // radius sigma, and the bracket is written so that a large centre does not cancel, [gap-dual].
     std::vector<double> held(P);
     for (size_t p = 0; p < P; ++p) held[p] = tension[p] + rho * centre.w[p];
     project_ball(held, larger(epsilon - spent, 0.0), grounds.norm);
     double bound = 0.0;
     for (size_t p = 0; p < P; ++p) {
-        const double moved = tension[p] - held[p];
-        bound += rho * centre.w[p] * (grounds.tau * centre.w[p] - moved) - 0.5 * moved * moved;
+        const double excess = tension[p] - held[p];
+        bound += rho * centre.w[p] * (grounds.tau * centre.w[p] - excess) - 0.5 * excess * excess;
     }
     return total + bound / theta;
 }
@@ -285,11 +303,13 @@ Grade grade(const Grounds& grounds, const Centre& centre, const Candidate& candi
     times(rows, features.data(), samples.data());
     const auto [value, lam] =
         grade_objective(grounds, centre, candidate.w, samples.data(), n_padded);
+    // The margins' memory is used again for the signed masses.
     const bool balance = rows.width > grounds.n_features && grounds.intercept_rho == 0.0;
     const auto [total, total_flipped] =
         Repair(grounds, n_padded).run(candidate, balance, samples.data());
     transposed_times(rows, samples.data(), features.data());
     std::copy_n(features.data(), rows.width, tension.data());
+    // kappa may be infinite, with nothing flipped.
     const double spent = total_flipped > 0.0 ? grounds.kappa * total_flipped : 0.0;
     const double bound = grade_bound(grounds, centre, candidate.w, total, tension, spent);
     return {value, lam, bound, total, larger(grounds.epsilon - spent, 0.0)};

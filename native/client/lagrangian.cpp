@@ -13,7 +13,7 @@ Space::Space(const Terms& given, const double* linear_term, double constant_)
       over_samples_(5, n),
       over_unknowns_(16, q) {
     margins = over_samples_.next();
-    moved = over_samples_.next();
+    margin_changes = over_samples_.next();
     band.sample = Buffer<std::int32_t>(n);
     band.place = over_samples_.next();
     band.weight = over_samples_.next();
@@ -36,6 +36,8 @@ Space::Space(const Terms& given, const double* linear_term, double constant_)
         curvature[j] = terms.curvature(j);
         linear[j] = linear_term[j];
         is_normed[j] = j < terms.n_normed ? 1.0 : 0.0;
+        // See `stationarity_price`: one of the two prices is 0, so both can be added everywhere
+        // without a branch.
         const bool is_curved = curvature[j] > 0.0;
         square_price[j] = is_curved ? 0.5 / curvature[j] : 0.0;
         flat_price[j] = is_curved ? 0.0 : 1.0;
@@ -47,6 +49,7 @@ Space::Space(const Terms& given, const double* linear_term, double constant_)
 
 namespace {
 
+// By lanes for linf, where it is a plain sum and the mask removes the intercept and lam.
 double dual_norm_of_w(const Space& space, const Point& point) {
     if (space.terms.norm == Norm::linf) {
         Lanes total = Lanes::all(0.0);
@@ -63,7 +66,7 @@ struct SampleSums {
     double loss;
 };
 
-// Residuals of eight samples: what the projections are given.
+// Multipliers plus penalty times the violation, for eight samples: what the projections are given.
 struct Residuals {
     Lanes kept;
     Lanes flipped;
@@ -84,7 +87,8 @@ FDRSVM_INLINE void add_to_band(Band& band, size_t n, const Lanes& place) {
     if (!any(below(Lanes::all(kVertex), place))) return;
     double places[kLanes];
     place.store(places);
-    // Every sample is written where the next one that counts belongs: no branch to be mistaken.
+    // Every sample is written where the next one that counts belongs, and the count decides whether
+    // it stays: whether a sample is near a kink is close to random, so a branch would mispredict.
     for (size_t k = 0; k < kLanes; ++k) {
         band.sample[band.count] = static_cast<std::int32_t>(n + k);
         band.place[band.count] = places[k];
@@ -92,8 +96,10 @@ FDRSVM_INLINE void add_to_band(Band& band, size_t n, const Lanes& place) {
     }
 }
 
-// One pass over samples and rows, block by block: sums over the samples, and the gradient's part
-// rows' (kept - flipped). `lam` prices the losses; the multipliers go by the point's own.
+// One pass over samples and rows, block by block, so that a block's rows are fetched once for the
+// product: sums over the samples, and rows' (kept - flipped) for the gradient. `lam` prices the
+// losses and is at least ||w||_*, which the objective needs; the multipliers use the point's own
+// lam, which need not be feasible before the end.
 template <bool Flips, bool Project>
 SampleSums look_at_samples(Space& space, const Stage& stage, const Point& point, double lam,
                            double step) {
@@ -109,17 +115,17 @@ SampleSums look_at_samples(Space& space, const Stage& stage, const Point& point,
         for (size_t n = first; n < last; n += kLanes) {
             Lanes margin = Lanes::load(space.margins + n);
             if (step != 0.0) {
-                margin += steps * Lanes::load(space.moved + n);
+                margin += steps * Lanes::load(space.margin_changes + n);
                 margin.store(space.margins + n);
             }
             const Lanes mass = Lanes::load(space.terms.mass + n);
             Lanes kept, flipped;
             if constexpr (Project) {
-                const auto given = residuals<Flips>(space, stage, point, n, margin, own_price);
-                const auto found = project_samples<Flips>(given.kept, given.flipped, mass);
-                kept = found.kept;
-                flipped = found.flipped;
-                add_to_band(space.band, n, places<Flips>(given.kept, given.flipped, mass));
+                const auto shifted = residuals<Flips>(space, stage, point, n, margin, own_price);
+                const auto projected = project_samples<Flips>(shifted.kept, shifted.flipped, mass);
+                kept = projected.kept;
+                flipped = projected.flipped;
+                add_to_band(space.band, n, places<Flips>(shifted.kept, shifted.flipped, mass));
             } else {
                 kept = Lanes::load(point.kept.data() + n);
                 flipped = Lanes::load(point.flipped.data() + n);
@@ -131,6 +137,8 @@ SampleSums look_at_samples(Space& space, const Stage& stage, const Point& point,
             loss = loss * mass;
             total_flipped += flipped;
             total_loss += loss;
+            // Each sample's term is nonnegative for feasible multipliers: a loss is the largest of
+            // its pieces. Summed sample by sample it does not cancel, unlike value minus dual.
             total_slack += loss - kept * kept_loss - flipped * flipped_loss;
         }
         product.add(first, last - first, signed_masses);
@@ -138,7 +146,9 @@ SampleSums look_at_samples(Space& space, const Stage& stage, const Point& point,
     return {total_flipped.sum(), total_slack.sum(), total_loss.sum()};
 }
 
-// |g| for each unit of a coordinate without curvature, g^2 / (2 curvature) for the others.
+// What a gradient g that is not 0 may be worth: minimising over a coordinate with curvature c gains
+// g^2 / (2 c) at most; without curvature |g| per unit of the distance it may have to go, which
+// [repair] pays by scaling the multipliers.
 FDRSVM_INLINE Lanes stationarity_price(const Space& space, size_t j, const Lanes& gradient,
                                        const Lanes& w) {
     const Lanes far = magnitude(w) + Lanes::load(space.flat_reach + j);
@@ -152,10 +162,12 @@ View look_with(Space& space, const Stage& stage, const Point& point, const doubl
                const ConeProjection& cone, double step) {
     const Terms& terms = space.terms;
     const size_t last = terms.width;
+    // The objective at the feasible lam >= ||w||_*: the value then is one of the true problem.
     const double lam = larger(dual_norm_of_w(space, point), point.w[last]);
     const SampleSums sums = terms.flips
                                 ? look_at_samples<true, Project>(space, stage, point, lam, step)
                                 : look_at_samples<false, Project>(space, stage, point, lam, step);
+    // The rows' product has only the padded width of (w, b); lam's entry comes from the sums.
     double* gradient = space.gradient;
     std::fill(gradient + padded(last), gradient + space.q, 0.0);
     gradient[last] = terms.kappa * sums.flipped + cone.sigma;
@@ -170,6 +182,8 @@ View look_with(Space& space, const Stage& stage, const Point& point, const doubl
         (slope + prox).store(gradient + j);
         pulled += pull_j * w;
         quadratic += (half * curvature - linear) * w;
+        // Two prices: the gap knows no proximal term, but a stage is over when its own gradient,
+        // with that term, is small.
         price += stationarity_price(space, j, slope, w);
         pulled_price += stationarity_price(space, j, slope + prox, w);
     }
@@ -183,16 +197,17 @@ View look_with(Space& space, const Stage& stage, const Point& point, const doubl
     return view;
 }
 
+// Computed again rather than stored by every look: a stage looks several times and settles once.
 template <bool Flips>
 void settle_samples(const Space& space, const Stage& stage, Point& point) {
     const Lanes price = Lanes::all(space.terms.kappa * point.w[space.terms.width]);
     for (size_t n = 0; n < space.n; n += kLanes) {
         const Lanes margin = Lanes::load(space.margins + n);
-        const auto given = residuals<Flips>(space, stage, point, n, margin, price);
-        const auto found =
-            project_samples<Flips>(given.kept, given.flipped, Lanes::load(space.terms.mass + n));
-        found.kept.store(point.kept.data() + n);
-        found.flipped.store(point.flipped.data() + n);
+        const auto shifted = residuals<Flips>(space, stage, point, n, margin, price);
+        const auto projected = project_samples<Flips>(shifted.kept, shifted.flipped,
+                                                      Lanes::load(space.terms.mass + n));
+        projected.kept.store(point.kept.data() + n);
+        projected.flipped.store(point.flipped.data() + n);
     }
 }
 

@@ -1,4 +1,12 @@
-// The augmented Lagrangian: its multipliers, its gradient, and what they say about the gap.
+// The augmented Lagrangian of [stage]: its multipliers, its gradient, and an estimate of the gap.
+//
+// Given    w = (w, b, lam), the stage's starting multipliers, a penalty r
+// Link     (a_n, f_n) = projection onto the triangle of
+//          (a_n, f_n) + r p_n (1 - m_n, 1 + m_n - kappa lam);
+//          (u, sigma) = projection onto the cone of (u, sigma) + r s_c (w, -lam)
+// Gradient curvature w - linear - rows'(a - f) + u, and in lam epsilon - kappa sum f - sigma
+// Gap      estimated: what the multipliers miss at w (slack) plus the price of the gradient
+// Cost     `look`: one pass over the rows for the gradient and one over samples and unknowns
 #pragma once
 
 #include "projections.hpp"
@@ -56,7 +64,7 @@ class Space {
     Vectors over_samples_, over_unknowns_;
 
   public:
-    double *margins, *moved;  // rows times w, and rows times the direction
+    double *margins, *margin_changes;  // rows times w, and rows times the direction
     Band band;
     double *curvature, *linear, *is_normed;          // linear[lam] is -epsilon
     double *square_price, *flat_price, *flat_reach;  // see `stationarity_price`
@@ -76,22 +84,22 @@ struct Stage {
 
 // What a point looks like from one stage.
 struct View {
-    double slack;         // what the multipliers leave on the table at w: a stationary point's gap
+    double slack;         // by how much the multipliers miss the losses: a stationary point's gap
     double value;         // the objective
     double price;         // what the gradient of the Lagrangian adds to the duality gap ...
     double pulled_price;  // ... and with it that of the proximal term
     ConeProjection cone;
 };
 
-// Looks at w and the multipliers that it calls for, which are not kept; moves the margins by `step`
-// first. Fills the space's gradient (of the stage, the proximal term included), band, shifted and
-// pull.
+// Evaluates w with the multipliers that belong to it, which are not stored; first advances the
+// margins by `step`. Fills the space's gradient (of the stage, including the proximal term), band,
+// shifted and pull.
 View look(Space& space, const Stage& stage, const Point& point, double step);
 
-// The same with the point's multipliers as they are; leaves the band alone.
+// The same with the point's own multipliers; leaves the band unchanged.
 View look_as_is(Space& space, const Stage& stage, const Point& point);
 
-// Moves the point's multipliers to those that w calls for, after `look` has seen them.
+// Sets the point's multipliers to those that belong to w, after `look` has evaluated them.
 void settle(const Space& space, const Stage& stage, double sigma, Point& point);
 
 }  // namespace fdrsvm::client

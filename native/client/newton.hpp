@@ -1,4 +1,10 @@
-// Newton's linear system on an augmented Lagrangian, formed and factorised or only applied.
+// Newton's linear system on an augmented Lagrangian, [stage]: formed and factorised, or only
+// applied.
+//
+// Matrix   sum over samples near a kink of weight_k r_k r_k', a diagonal, and the cone's derivative
+// Method   Cholesky of size P + 1; with many features or few samples near a kink, conjugate
+//          gradients preconditioned by Woodbury's formula over these samples' kernel matrix
+// Cost     direct: band x P^2 + P^3; iterative: band^2 x P once, then band x P per step
 #pragma once
 
 #include "lagrangian.hpp"

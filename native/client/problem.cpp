@@ -8,17 +8,20 @@ namespace fdrsvm::client {
 
 namespace {
 
-// Above these widths Newton's matrix is not formed.
+// Above these widths Newton's matrix is not formed: its Cholesky factor would cost more than
+// conjugate gradients do, earlier for sparse rows, whose products are cheap.
 constexpr size_t kMaxDenseWidth = 800, kMaxSparseWidth = 400;
 
-// 2^round(log2(size)) for size > 0, without a logarithm.
+// 2^round(log2(size)) for size > 0, without a logarithm, whose last bit differs between libraries.
+// Dividing by a power of two rounds nothing, so the unit changes no bit of an answer.
 double power_of_two(double size) {
     int exponent = 0;
     const double mantissa = std::frexp(size, &exponent);  // in [0.5, 1)
     return std::ldexp(1.0, mantissa < std::sqrt(0.5) ? exponent - 1 : exponent);
 }
 
-// Power of two nearest the median root, over the squares that are not 0.
+// Power of two nearest the median root, over the squares that are not 0: a constant column or an
+// outlier must not set the unit of all others.
 double typical_size(const std::vector<double>& squares) {
     std::vector<double> sorted;
     for (double square : squares)
@@ -77,6 +80,7 @@ Samples::Samples(ConstMatrix X, ConstVector y, ConstVector masses, double larges
         for (size_t j = 0; j < columns; ++j) squares[j] += to[j] * to[j];
     }
     for (double& square : squares) square /= static_cast<double>(X.rows);
+    // Two divisions, since the typical size is only known after the first: both are exact.
     const double second = typical_size(squares);
     const double rest = 1.0 / second;
     for (size_t n = 0; n < X.rows; ++n) {
@@ -133,7 +137,7 @@ Problem::Problem(std::shared_ptr<const Samples> the_samples, bool with_intercept
       penalties(penalties_),
       intercept_rho(penalties_.rho) {
     const double scale = samples->scale;
-    // At epsilon = 0 lam is free, so no flip ever pays.
+    // At epsilon = 0 lam costs nothing and can be made so large that no flip pays, [local].
     ball.kappa =
         ball_.epsilon > 0.0 ? ball_.kappa / scale : std::numeric_limits<double>::infinity();
     ball.epsilon = ball_.epsilon / scale;
@@ -141,14 +145,16 @@ Problem::Problem(std::shared_ptr<const Samples> the_samples, bool with_intercept
     penalties.tau = penalties_.tau / scale / scale;
 }
 
-Terms Problem::terms_of(const Samples& part) const {
-    const Rows& rows = part.rows;
+Terms Problem::terms_of(const Samples& subset) const {
+    const Rows& rows = subset.rows;
     const double count = static_cast<double>(samples->rows.count);
     const double features = static_cast<double>(n_features());
+    // The cone's penalty in units of epsilon. With many more features than samples the norm does
+    // most of the work, and a larger one takes 300 x 20 000 from 113 steps to 31, [stage].
     const double spread = smaller(larger(1.0, 3.0 * features / count), 300.0);
     Terms terms;
     terms.rows = &rows;
-    terms.mass = part.mass.data();
+    terms.mass = subset.mass.data();
     terms.n_padded = padded(rows.count);
     terms.width = rows.width;
     terms.n_normed = n_features();

@@ -1,4 +1,4 @@
-// The data of one client's problem, in the unit w' = s w where features have size 1.
+// The data of one client's problem, in the unit w' = s w where features have size 1, [unit].
 //
 //     min over (w, b), lam >= ||w||_*
 //         lam epsilon + sum_n p_n max(0, 1 - m_n, 1 + m_n - kappa lam)
@@ -93,7 +93,7 @@ class Problem {
     size_t n_features() const { return samples->rows.width - size_t(fit_intercept); }
     Terms terms() const { return terms_of(*samples); }
     // The same ball and penalties around a part of the samples.
-    Terms terms_of(const Samples& part) const;
+    Terms terms_of(const Samples& subset) const;
 };
 
 }  // namespace fdrsvm::client

@@ -7,8 +7,8 @@ namespace fdrsvm::client {
 
 namespace {
 
-// The t >= 0 with t = offset + sum_p max(0, |x_p| - t), or 0: Newton from the left, finite and
-// monotone.
+// The t >= 0 with t = offset + sum_p max(0, |x_p| - t), or 0. Newton from the left on a piecewise
+// linear function: monotone and finite, and nothing has to be sorted.
 double threshold(const double* x, size_t size, double offset) {
     double t = 0.0;
     for (size_t round = 0; round < size + 2; ++round) {
@@ -21,7 +21,9 @@ double threshold(const double* x, size_t size, double offset) {
             count += choose(above, one, zero);
         }
         const double next = (offset + total.sum()) / (1.0 + count.sum());
-        if (!(next > t)) break;  // the same set again gives the same t, to the last bit
+        // The same set again gives the same t to the last bit, so this ends. A test like
+        // total <= count * t could run P passes for a rounding error.
+        if (!(next > t)) break;
         t = next;
     }
     return t;
@@ -36,7 +38,8 @@ ConeProjection project_linf(const double* x, size_t size, double s, double* out)
 }
 
 ConeProjection project_l1(const double* x, size_t size, double s, double* out) {
-    const double cut = threshold(x, size, -s);  // sum |out_p| <= sigma
+    // Entries shrink by t, which raises sigma by as much: s + t = sum max(0, |x_p| - t).
+    const double cut = threshold(x, size, -s);
     const Lanes zero = Lanes::all(0.0), at = Lanes::all(cut);
     Lanes sigma = zero;
     for (size_t p = 0; p < size; p += kLanes) {
@@ -45,6 +48,7 @@ ConeProjection project_l1(const double* x, size_t size, double s, double* out) {
         choose(below(x_p, zero), zero - left, left).store(out + p);
         sigma += left;
     }
+    // Inside already: sigma stays what it was, to the last bit.
     if (cut == 0.0) return {s, 0.0};
     return {sigma.sum(), cut};
 }
@@ -75,9 +79,13 @@ void cone_curvature(const Terms& terms, const double* x, double s, const ConePro
     double *diagonal = curvature.diagonal, *low_0 = curvature.low[0], *low_1 = curvature.low[1];
     for (double* each : {diagonal, low_0, low_1}) std::fill_n(each, size, 0.0);
     curvature.weight[0] = curvature.weight[1] = 0.0;
+    // Projected to the tip: constant around it, no curvature.
     if (projection.sigma <= 0.0) return;
-    const double found_by = projection.found_by;
+    const double threshold = projection.threshold;
+    // Inside the cone the projection is the identity. (For linf the general case covers it.)
+    const bool is_inside = terms.norm == Norm::l1 ? threshold == 0.0 : threshold <= s;
     if (terms.norm == Norm::linf) {
+        // Entries that are cut off move together with sigma, the others freely.
         double count = 1.0;
         for (size_t p = 0; p < n; ++p) {
             const bool is_cut = std::fabs(x[p]) > projection.sigma;
@@ -87,13 +95,13 @@ void cone_curvature(const Terms& terms, const double* x, double s, const ConePro
         }
         low_0[lam] = -1.0;
         curvature.weight[0] = 1.0 / count;
-    } else if (terms.norm == Norm::l1 ? found_by == 0.0 : found_by <= s) {  // inside the cone
+    } else if (is_inside) {
         std::fill_n(diagonal, n, 1.0);
         diagonal[lam] = 1.0;
     } else if (terms.norm == Norm::l1) {
         double count = 1.0;
         for (size_t p = 0; p < n; ++p) {
-            if (std::fabs(x[p]) > found_by) {
+            if (std::fabs(x[p]) > threshold) {
                 diagonal[p] = 1.0;
                 low_1[p] = sign_of(x[p]);
                 count += 1.0;
@@ -103,10 +111,10 @@ void cone_curvature(const Terms& terms, const double* x, double s, const ConePro
         low_1[lam] = 1.0;
         curvature.weight[1] = -1.0 / count;
     } else {
-        const double across = 0.5 * (1.0 + s / found_by);
+        const double across = 0.5 * (1.0 + s / threshold);
         for (size_t p = 0; p < n; ++p) {
             diagonal[p] = across;
-            low_0[p] = low_1[p] = x[p] / found_by;
+            low_0[p] = low_1[p] = x[p] / threshold;
         }
         low_0[lam] = -1.0;
         curvature.weight[0] = 0.5;

@@ -1,4 +1,9 @@
-// Projections that turn residuals into multipliers, and their derivatives.
+// Projections that turn residuals into multipliers, and their derivatives, [stage].
+//
+// Samples  onto the triangle kept, flipped >= 0, kept + flipped <= mass; eight at a time, no branch
+// Cone     onto ||out|| <= sigma in the transport norm: by a threshold for l1 and linf, a scale for
+//          l2
+// Cost     O(P), a few passes for the threshold
 #pragma once
 
 #include "problem.hpp"
@@ -15,7 +20,7 @@ struct SampleMultipliers {
     Lanes flipped;
 };
 
-// Of the whole mass, what is kept at the point of the edge kept + flipped = mass nearest to these.
+// The mass kept at the point of the edge kept + flipped = mass that is nearest to these.
 FDRSVM_INLINE Lanes edge_share(const Lanes& kept, const Lanes& flipped, const Lanes& mass) {
     const Lanes share = Lanes::all(0.5) * (kept - flipped + mass);
     return smaller(larger(share, Lanes::all(0.0)), mass);
@@ -29,6 +34,8 @@ FDRSVM_INLINE SampleMultipliers project_samples(const Lanes& kept, const Lanes& 
     const Lanes some_kept = larger(kept, zero);
     if constexpr (!Flips) return {smaller(some_kept, mass), zero};
     const Lanes some_flipped = larger(flipped, zero);
+    // Beyond the edge the nearest point of the triangle lies on it, also where a coordinate is
+    // negative: clipping first and then scaling would give another point.
     const Choice inside = at_most(some_kept + some_flipped, mass);
     const Lanes on_edge = edge_share(kept, flipped, mass);
     return {choose(inside, some_kept, on_edge), choose(inside, some_flipped, mass - on_edge)};
@@ -50,11 +57,11 @@ FDRSVM_INLINE Lanes places(const Lanes& kept, const Lanes& flipped, const Lanes&
     return choose(inside, is_kept + is_flipped, choose(below(zero, on_edge), full, zero));
 }
 
-// Nearest (out, sigma) to (x, s) with ||out|| <= sigma in the transport norm; `found_by` is the
-// threshold or length it was found by, for `cone_curvature`.
+// Nearest (out, sigma) to (x, s) with ||out|| <= sigma in the transport norm. `threshold` is where
+// entries were cut off (l1, linf) or the length of x (l2); `cone_curvature` needs it.
 struct ConeProjection {
     double sigma;
-    double found_by;
+    double threshold;
 };
 
 // x has `size` entries, a multiple of eight, with zeros beyond the last feature; so has out.

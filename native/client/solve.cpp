@@ -8,14 +8,16 @@ namespace fdrsvm::client {
 
 namespace {
 
-// Penalties are in 1/margin: a sample counts as near a kink within 1/penalty.
+// Penalties are in 1/margin: a sample counts as near a kink within 1/penalty. A cold start begins
+// with a wide band, in which Newton sees most samples as smooth; a warm one already knows which
+// side of the margin nearly every sample is on.
 constexpr double kColdPenalty = 3.0, kPrimedPenalty = 30.0, kWarmPenalty = 1000.0;
-// The method's own estimate is kept this far below tol, so that the certificate seldom disagrees
-// ...
+// The method aims this far below tol by its own estimate, so that the certificate seldom disagrees,
 constexpr double kMargin = 0.5;
-// ... and is tightened this often, tenfold each time, when it does.
+// and tightens this often, tenfold each time, when it does.
 constexpr int kTightenings = 3;
-// A cold start on more samples than this begins on a part of them.
+// A cold start on more samples than this begins on a subset: at 10^6 x 14 that takes the solve from
+// 1.37 to 0.47 s.
 constexpr size_t kPrimeAbove = 50'000, kPrimeRows = 10'000;
 constexpr double kPrimeTol = 1e-4;
 constexpr int kPrimeNewton = 1000;
@@ -29,6 +31,7 @@ class Run {
           terms_(problem.terms()),
           centre_(problem.n_features()),
           linear_(terms_.width) {
+        // (rho/2) ||w - c||^2 = (rho/2) ||w||^2 - linear.w + constant, in the rows' unit, [unit].
         const size_t P = problem.n_features();
         double square = 0.0;
         for (size_t p = 0; p < P; ++p) {
@@ -45,6 +48,8 @@ class Run {
 
     Answer cold() const {
         Answer answer(problem_);
+        // The middle of what the multipliers may be. No sample starts at a vertex, so most of
+        // them have curvature in the first stage.
         for (size_t n = 0; n < terms_.n_padded; ++n) answer.point.kept[n] = 0.5 * terms_.mass[n];
         answer.point.sigma = 0.5 * terms_.epsilon;
         const bool is_large = terms_.rows->count > kPrimeAbove && !terms_.rows->is_sparse();
@@ -75,11 +80,12 @@ class Run {
 
     Quadratic quadratic() const { return {linear_.data(), constant_}; }
 
-    // Sets w and lam to those of a loose solve on a part of the samples.
+    // Sets w, lam and the norm's multipliers to those of a loose solve on a subset of the samples.
+    // The samples' own multipliers are not taken over: they belong to other masses.
     void prime(Answer& answer) const {
         const size_t count = terms_.rows->count;
-        const Samples part(*problem_.samples, (count + kPrimeRows - 1) / kPrimeRows);
-        const Terms terms = problem_.terms_of(part);
+        const Samples subset(*problem_.samples, (count + kPrimeRows - 1) / kPrimeRows);
+        const Terms terms = problem_.terms_of(subset);
         Point& whole = answer.point;
         Point point(terms.n_padded, terms.width);
         for (size_t n = 0; n < terms.n_padded; ++n) point.kept[n] = 0.5 * terms.mass[n];
@@ -91,7 +97,8 @@ class Run {
         whole.sigma = point.sigma;
     }
 
-    // Runs the method until the certificate agrees, or it is of no more use.
+    // Runs the method until the certificate agrees, or until further steps are of no use. The
+    // certificate, which shares no code with the method, has the last word.
     void descend(Answer& answer, double penalty) const {
         double tol = kMargin * task_.tol;
         for (int k = 0; k <= kTightenings; ++k) {
@@ -138,6 +145,8 @@ Answer solve(const Problem& problem, const Task& task, const Start* start) {
     const Run run(problem, task);
     if (start == nullptr) return run.cold();
     Answer warm = run.warm(*start);
+    // A warm start may be a bad one (after a change of rho, say): a cold one is tried, and the
+    // better certificate wins.
     if (warm.solved) return warm;
     Answer cold = run.cold();
     return std::fabs(cold.grade.gap()) < std::fabs(warm.grade.gap()) ? std::move(cold)

@@ -10,6 +10,7 @@ namespace fdrsvm::client {
 
 namespace {
 
+// Measured: with a warm penalty of 1000, 4.0 warm Newton steps at 90 x 30; 6.6 with 10 and 100.
 constexpr double kGrowth = 3.0;  // of the penalty from stage to stage ...
 constexpr int kHardStage = 15;   // ... unless the last one took this many Newton steps
 constexpr int kStageSteps = 40;
@@ -20,7 +21,7 @@ constexpr double kMaxPenalty = 1e5, kMaxCurvedPenalty = 1e8;
 // Proximal weights, over the penalty: of coordinates without curvature, and of lam in units of
 // epsilon. The tiny number keeps the matrix regular at epsilon = 0.
 constexpr double kProx = 1e-5, kLamProx = 1e-4, kTiny = 1e-300;
-constexpr double kFreshFrom = 1e4;   // the penalty from which each stage starts on fresh margins
+constexpr double kFreshFrom = 1e4;   // the penalty from which every stage recomputes the margins
 constexpr double kRounding = 1e-16;  // a step that promises less cannot be judged by values
 
 // One solve's stages, with all that they share.
@@ -57,6 +58,9 @@ class Descent {
     void move_sample_linearly(const Stage& stage, size_t k);
 };
 
+// The proximal terms make Newton's matrix regular where the problem itself has no curvature, and
+// fade with the penalty, so that they change the answer by less than the tolerance; one on lam that
+// grew instead stopped convergence at small kappa.
 Stage Descent::begin(double penalty) {
     for (size_t j = 0; j < terms_.width; ++j)
         prox_[j] = terms_.curvature(j) > 0.0 ? 0.0 : kProx / penalty;
@@ -65,7 +69,8 @@ Stage Descent::begin(double penalty) {
     return {anchor_.data(), prox_.data(), penalty, penalty * terms_.cone_scale};
 }
 
-// Sample k of the band.
+// Sample k of the band: its multipliers change by the derivative of their projection, which depends
+// on where in the triangle they lie. The result is projected again, as the step may leave the edge.
 void Descent::move_sample_linearly(const Stage& stage, size_t k) {
     const size_t n = static_cast<size_t>(space_.band.sample[k]);
     const double scale = stage.penalty * terms_.mass[n], place = space_.band.place[k];
@@ -81,18 +86,20 @@ void Descent::move_sample_linearly(const Stage& stage, size_t k) {
     }
     const Lanes given_kept = Lanes::all(kept), given_flipped = Lanes::all(flipped);
     const Lanes mass = Lanes::all(terms_.mass[n]);
-    const SampleMultipliers found = terms_.flips
-                                        ? project_samples<true>(given_kept, given_flipped, mass)
-                                        : project_samples<false>(given_kept, given_flipped, mass);
+    const SampleMultipliers projected =
+        terms_.flips ? project_samples<true>(given_kept, given_flipped, mass)
+                     : project_samples<false>(given_kept, given_flipped, mass);
+    // All lanes hold the same sample: one scalar projection would be a second formula.
     double first[kLanes];
-    found.kept.store(first);
+    projected.kept.store(first);
     point_.kept[n] = first[0];
-    found.flipped.store(first);
+    projected.flipped.store(first);
     point_.flipped[n] = first[0];
 }
 
-// Takes a tiny Newton step, the multipliers by their derivative instead of from the margins: these
-// carry a rounding of 1e-16 and multipliers `penalty` times that; this sheds it.
+// Takes a tiny Newton step and changes the multipliers by their derivative instead of recomputing
+// them from the margins. Margins carry a rounding error of 1e-16, and recomputed multipliers would
+// carry `penalty` times that, which the bound divides by epsilon.
 void Descent::move_linearly(const Stage& stage) {
     const double* direction = space_.direction;
     const ConeCurvature& cone = space_.cone;
@@ -111,7 +118,7 @@ void Descent::move_linearly(const Stage& stage) {
     }
 }
 
-// Moved again and again, margins gather rounding, which multipliers feel times the penalty.
+// Updated step by step, margins accumulate rounding, which multipliers see times the penalty.
 void Descent::refresh_margins(double penalty) {
     if (has_margins_ && penalty < kFreshFrom) return;
     times(*terms_.rows, point_.w.data(), space_.margins);
@@ -127,6 +134,10 @@ Descent::Outcome Descent::minimise(double penalty, const Goal& goal) {
     while (true) {
         const View view = look(space_, stage, point_, step);
         step = 0.0;
+        // Over, if the gap is closed; or if the stage's own gradient is small against what the
+        // multipliers still miss: then it is them that must move, and more Newton steps would only
+        // polish a point that the next stage leaves. At least one step is taken in every stage
+        // unless the gradient is already negligible.
         const double enough = goal.tol * larger(std::fabs(view.value), 1.0);
         const bool reached = view.slack + view.price <= enough;
         const bool is_flat = view.pulled_price <= 0.1 * enough ||
@@ -145,11 +156,13 @@ Descent::Outcome Descent::minimise(double penalty, const Goal& goal) {
         system_.solve();
         ++n_newton;
         const double slope = dot(space_.gradient, space_.direction, space_.q);
+        // No measurable descent left: a line search would compare rounding errors.
         if (slope >= -kRounding) {
             settle(space_, stage, view.cone.sigma, point_);
             return {end_linearly(stage, goal.tol), n_newton};
         }
-        times(*terms_.rows, space_.direction, space_.moved);
+        // One product with X per Newton step serves all trial steps and the next look.
+        times(*terms_.rows, space_.direction, space_.margin_changes);
         step = search_step(space_, stage, point_, slope);
         add_scaled(point_.w.data(), step, space_.direction, space_.q);
     }
@@ -174,6 +187,8 @@ Progress multiplier_method(const Terms& terms, const Quadratic& quadratic, Point
         const auto [reached, n_steps] = descent.minimise(penalty, {goal.tol, limit});
         n_newton += n_steps;
         if (reached) break;
+        // A stage that was hard for Newton shows that the penalty is already too steep for where
+        // the multipliers are: they catch up first.
         n_idle = n_steps == 0 ? n_idle + 1 : 0;
         if (n_steps < kHardStage) penalty = smaller(kGrowth * penalty, max_penalty);
     }

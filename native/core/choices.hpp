@@ -10,24 +10,24 @@
 namespace fdrsvm::inline FDRSVM_COPY {
 
 struct Choice {
-    RegisterMask part[kRegisters];
+    RegisterMask regs[kRegisters];
 };
 
 // A nan is neither below nor at most anything.
 FDRSVM_INLINE Choice below(const Lanes& a, const Lanes& b) {
     Choice choice;
-    for (size_t r = 0; r < kRegisters; ++r) choice.part[r] = a.part[r] < b.part[r];
+    for (size_t r = 0; r < kRegisters; ++r) choice.regs[r] = a.regs[r] < b.regs[r];
     return choice;
 }
 
 FDRSVM_INLINE Choice at_most(const Lanes& a, const Lanes& b) {
     Choice choice;
-    for (size_t r = 0; r < kRegisters; ++r) choice.part[r] = a.part[r] <= b.part[r];
+    for (size_t r = 0; r < kRegisters; ++r) choice.regs[r] = a.regs[r] <= b.regs[r];
     return choice;
 }
 
 FDRSVM_INLINE Lanes choose(const Choice& where, Lanes yes, const Lanes& no) {
-    for (size_t r = 0; r < kRegisters; ++r) yes.part[r] = where.part[r] ? yes.part[r] : no.part[r];
+    for (size_t r = 0; r < kRegisters; ++r) yes.regs[r] = where.regs[r] ? yes.regs[r] : no.regs[r];
     return yes;
 }
 
@@ -55,12 +55,12 @@ FDRSVM_INLINE Register smaller_of(Register a, Register b) {
 }
 
 FDRSVM_INLINE Lanes larger(Lanes a, const Lanes& b) {
-    for (size_t r = 0; r < kRegisters; ++r) a.part[r] = larger_of(a.part[r], b.part[r]);
+    for (size_t r = 0; r < kRegisters; ++r) a.regs[r] = larger_of(a.regs[r], b.regs[r]);
     return a;
 }
 
 FDRSVM_INLINE Lanes smaller(Lanes a, const Lanes& b) {
-    for (size_t r = 0; r < kRegisters; ++r) a.part[r] = smaller_of(a.part[r], b.part[r]);
+    for (size_t r = 0; r < kRegisters; ++r) a.regs[r] = smaller_of(a.regs[r], b.regs[r]);
     return a;
 }
 
@@ -70,12 +70,12 @@ inline double larger(double a, double b) { return a > b ? a : b; }
 inline double smaller(double a, double b) { return a < b ? a : b; }
 
 FDRSVM_INLINE bool any(const Choice& where) {
-    RegisterMask either = where.part[0];
-    for (size_t r = 1; r < kRegisters; ++r) either |= where.part[r];
+    RegisterMask either = where.regs[0];
+    for (size_t r = 1; r < kRegisters; ++r) either |= where.regs[r];
 #if defined(__GNUC__) || defined(__clang__)
-    long long found = either[0];
-    for (size_t k = 1; k < kRegister; ++k) found |= either[k];
-    return found != 0;
+    long long bits = either[0];
+    for (size_t k = 1; k < kRegister; ++k) bits |= either[k];
+    return bits != 0;
 #else
     return either != 0;
 #endif

@@ -63,24 +63,24 @@ inline constexpr size_t kRegisters = kLanes / kRegister;
 
 // Eight numbers that are worked on side by side.
 struct Lanes {
-    Register part[kRegisters];
+    Register regs[kRegisters];
 
     // Copied register by register: compilers that copy the whole in shorter pieces wait for each.
     FDRSVM_INLINE Lanes() {}
     FDRSVM_INLINE Lanes(const Lanes& other) { *this = other; }
     FDRSVM_INLINE Lanes& operator=(const Lanes& other) {
-        for (size_t r = 0; r < kRegisters; ++r) part[r] = other.part[r];
+        for (size_t r = 0; r < kRegisters; ++r) regs[r] = other.regs[r];
         return *this;
     }
 
     FDRSVM_INLINE static Lanes all(double value) {
         Lanes lanes;
-        for (Register& each : lanes.part) each = copies_of(value);
+        for (Register& each : lanes.regs) each = copies_of(value);
         return lanes;
     }
     FDRSVM_INLINE static Lanes load(const double* from) {
         Lanes lanes;
-        for (size_t r = 0; r < kRegisters; ++r) lanes.part[r] = load_register(from + r * kRegister);
+        for (size_t r = 0; r < kRegisters; ++r) lanes.regs[r] = load_register(from + r * kRegister);
         return lanes;
     }
     // The first `count` numbers, and zeros after them.
@@ -90,16 +90,16 @@ struct Lanes {
         return load(copies);
     }
     FDRSVM_INLINE void store(double* to) const {
-        for (size_t r = 0; r < kRegisters; ++r) store_register(to + r * kRegister, part[r]);
+        for (size_t r = 0; r < kRegisters; ++r) store_register(to + r * kRegister, regs[r]);
     }
 
     FDRSVM_INLINE double sum() const {
 #if defined(__AVX__) && (defined(__GNUC__) || defined(__clang__))
 #if defined(__AVX512F__)
-        const auto four = __builtin_shufflevector(part[0], part[0], 0, 1, 2, 3) +
-                          __builtin_shufflevector(part[0], part[0], 4, 5, 6, 7);
+        const auto four = __builtin_shufflevector(regs[0], regs[0], 0, 1, 2, 3) +
+                          __builtin_shufflevector(regs[0], regs[0], 4, 5, 6, 7);
 #else
-        const auto four = part[0] + part[1];
+        const auto four = regs[0] + regs[1];
 #endif
         const auto two =
             __builtin_shufflevector(four, four, 0, 1) + __builtin_shufflevector(four, four, 2, 3);
@@ -122,7 +122,7 @@ class LaneMask {
         std::memcpy(part_, keep, sizeof part_);
     }
     FDRSVM_INLINE Lanes operator()(Lanes lanes) const {
-        for (size_t r = 0; r < kRegisters; ++r) lanes.part[r] = keep_bits(lanes.part[r], part_[r]);
+        for (size_t r = 0; r < kRegisters; ++r) lanes.regs[r] = keep_bits(lanes.regs[r], part_[r]);
         return lanes;
     }
 
@@ -132,7 +132,7 @@ class LaneMask {
 
 #define FDRSVM_LANEWISE(op)                                                         \
     FDRSVM_INLINE Lanes operator op(Lanes a, const Lanes& b) {                      \
-        for (size_t r = 0; r < kRegisters; ++r) a.part[r] = a.part[r] op b.part[r]; \
+        for (size_t r = 0; r < kRegisters; ++r) a.regs[r] = a.regs[r] op b.regs[r]; \
         return a;                                                                   \
     }                                                                               \
     FDRSVM_INLINE Lanes& operator op## = (Lanes & a, const Lanes& b) { return a = a op b; }

@@ -8,9 +8,15 @@ namespace fdrsvm {
 
 namespace {
 
+// A pivot this small against its diagonal entry is rounding: dividing by it would fill the answer
+// with noise.
 constexpr double kVanished = 1e-15;
-constexpr size_t kPanel = 64;  // rows of a factor that go into the rest of it at a time
-constexpr size_t kTile = 4;    // rows of a result that are summed side by side
+// Rows of a factor that are subtracted from the rest of it at a time, so that they stay in the
+// cache while all later rows go by.
+constexpr size_t kPanel = 64;
+// Rows of a result that are summed side by side: a loaded column serves four sums, and four
+// independent sums hide the latency of an addition.
+constexpr size_t kTile = 4;
 
 // `n_rows` rows, `stride` numbers apart; data points to the columns that are meant.
 struct Columns {
@@ -55,7 +61,9 @@ void add_gram_rows(ConstMatrix rows, size_t i, Matrix out) {
     }
 }
 
-// Rows of a factor: what they still owe to the panel's rows before them, and to each other.
+// Rows of a factor: what is still to be subtracted for the panel's rows before them, and for each
+// other. From every entry the panel's terms are subtracted one by one in the order of the rows, for
+// every shape of the tile: the bits do not depend on the tiling, [same-bits].
 template <size_t Tile>
 class FactorRows {
   public:
@@ -120,7 +128,8 @@ class FactorRows {
             for (size_t t = 0; t < s; ++t) tile[s] -= Lanes::all(factor_[t][s]) * tile[t];
     }
 
-    // Pivots, and by how much each of these rows goes into the later ones.
+    // Pivots, and by how much each of these rows enters the later ones. The small corner is done
+    // with plain numbers, because each pivot must wait for the one before.
     FDRSVM_INLINE void factorise_corner(const double* diagonal) {
         double corner[Tile][Tile];
         for (size_t s = 0; s < Tile; ++s)
@@ -128,6 +137,7 @@ class FactorRows {
         for (size_t t = 0; t < Tile; ++t) {
             const double pivot = corner[t][t];
             const bool is_left = pivot > kVanished * std::fabs(diagonal[i_ + t]);
+            // An inverse of 0 removes the direction from every later row and from every solve.
             inverse_[t] = is_left ? 1.0 / pivot : 0.0;
             for (size_t s = t + 1; s < Tile; ++s) {
                 factor_[t][s] = corner[t][s] * inverse_[t];
@@ -137,7 +147,8 @@ class FactorRows {
     }
 };
 
-// Calls body(i, the size of the tile) for tiles of rows from `first` on.
+// Calls body(i, the size of the tile) for tiles of rows from `first` on. The size is a constant of
+// each call, so that the sums of a tile live in registers.
 template <class Body>
 FDRSVM_INLINE void for_tiles(size_t first, size_t last, Body body) {
     size_t i = first;
@@ -198,6 +209,8 @@ void solve_backward(ConstMatrix U, size_t first, size_t last, double* x) {
 
 }  // namespace
 
+// Eight unknowns at a time: the small triangle by plain numbers, since each needs the ones before;
+// what they contribute to the others by lanes.
 void solve_factorised(ConstMatrix U, double* x) {
     double scaled[kLanes];
     for (size_t first = 0; first < U.rows; first += kLanes) {

@@ -25,7 +25,8 @@ size_t rows_with_room(ConstMatrix rows) {
     return rows.rows - std::min(others, rows.rows);
 }
 
-// Reads up to seven numbers beyond the ends of the rows, which must have room.
+// Reads up to seven numbers beyond the ends of the rows, which must have room; the mask makes them
+// zero, so each row is the same sum as `dot` computes, bit for bit.
 void times_four(const double* row, size_t stride, const double* x, size_t size, const Lanes& x_tail,
                 const LaneMask& tail, double* out) {
     Lanes total[kSums];
@@ -57,6 +58,7 @@ void add_columns(const double* rows, size_t stride, size_t n_rows, const double*
     for (; n + kSums <= n_rows; n += kSums)
         for (size_t r = 0; r < kSums; ++r) add_row(n + r, total[r]);
     for (size_t r = 0; n + r < n_rows; ++r) add_row(n + r, total[r]);
+    // The four sums are added in one fixed order, whatever the width or the instruction set.
     for (size_t c = 0; c < Width; ++c) {
         Lanes sum = (total[0][c] + total[2][c]) + (total[1][c] + total[3][c]);
         if (c + 1 == Width) sum = last(sum);
@@ -107,8 +109,8 @@ void add_long_rows(const double* rows, size_t stride, size_t n_rows, const doubl
         }
     }
     for (size_t j = 0; j < columns; j += kLanes) {
-        const auto part = [&](size_t r) { return Lanes::load(sums + r * columns + j); };
-        Lanes sum = (part(0) + part(2)) + (part(1) + part(3));
+        const auto lanes_of = [&](size_t r) { return Lanes::load(sums + r * columns + j); };
+        Lanes sum = (lanes_of(0) + lanes_of(2)) + (lanes_of(1) + lanes_of(3));
         if (j + kLanes == columns) sum = last(sum);
         (Lanes::load(out + j) + sum).store(out + j);
     }

@@ -8,17 +8,18 @@ namespace {
 
 constexpr size_t kBlock = TransposedSum::kBlock;
 
-// out[r] = total[r].sum() for r < 4, the four side by side where registers are long enough.
+// out[r] = total[r].sum() for r < 4, the four side by side where registers are long enough. The
+// shuffles pair the same lanes as `Lanes::sum` does, so the bits are the same.
 FDRSVM_INLINE void sum_four(const Lanes* total, double* out) {
 #if defined(__AVX__) && (defined(__GNUC__) || defined(__clang__))
     typedef double Four __attribute__((vector_size(32)));
     Four four[4];
     for (size_t r = 0; r < 4; ++r) {
 #if defined(__AVX512F__)
-        four[r] = __builtin_shufflevector(total[r].part[0], total[r].part[0], 0, 1, 2, 3) +
-                  __builtin_shufflevector(total[r].part[0], total[r].part[0], 4, 5, 6, 7);
+        four[r] = __builtin_shufflevector(total[r].regs[0], total[r].regs[0], 0, 1, 2, 3) +
+                  __builtin_shufflevector(total[r].regs[0], total[r].regs[0], 4, 5, 6, 7);
 #else
-        four[r] = total[r].part[0] + total[r].part[1];
+        four[r] = total[r].regs[0] + total[r].regs[1];
 #endif
     }
     const Four rows_02 = __builtin_shufflevector(four[0], four[2], 0, 1, 4, 5) +
@@ -102,7 +103,9 @@ void TransposedSum::add(size_t first, size_t count, const double* x) {
     }
     Block block;
     const double* row = rows_.dense.data + first * rows_.dense.stride;
-    // Every row is written where the next one that counts belongs: no branch to be mistaken.
+    // Every row is written where the next one that counts belongs, and the count decides whether it
+    // stays: near a solution half of the multipliers are 0 in no order, and a branch would
+    // mispredict.
     for (size_t k = 0; k < count; ++k, row += rows_.dense.stride) {
         block.row[block.size] = row;
         block.scale[block.size] = x[k];

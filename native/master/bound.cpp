@@ -24,18 +24,21 @@ Buffer<> sums_by_client(const CutModel& model, ConstVector shares) {
     return sums;
 }
 
-// Not negative, and with a sum of at most 1 for each client.
+// Shares that are not negative and sum to at most 1 for each client. Any such shares give a valid
+// cut of F, because the floor takes what is missing; so nothing a solver returns can make the bound
+// wrong, only weak.
 Buffer<> feasible(const CutModel& model, ConstVector shares) {
     Buffer<> repaired(model.n_cuts());
     for (size_t k = 0; k < model.n_cuts(); ++k)
         repaired[k] = std::isfinite(shares[k]) ? std::clamp(shares[k], 0.0, 1.0) : 0.0;
     const Buffer<> sums = sums_by_client(model, repaired);
+    // Only sums above 1 are scaled: scaling up would claim more than the solver found.
     for (size_t k = 0; k < model.n_cuts(); ++k) repaired[k] /= std::max(sums[model.owners[k]], 1.0);
     return repaired;
 }
 
-// Scales down the cuts with the heavier sign of v_b, until r_b = 0 up to rounding: the model may
-// have an intercept of any size.
+// Scales down the cuts with the heavier sign of v_b until r_b = 0 up to rounding. The norm does not
+// see an intercept, so no norm term could make up for r_b b: unless r_b = 0 the bound is -inf.
 void remove_intercept_slope(const CutModel& model, Vector shares) {
     if (!model.has_intercept()) return;
     double up = 0.0, down = 0.0;
@@ -45,6 +48,7 @@ void remove_intercept_slope(const CutModel& model, Vector shares) {
         if (pull > 0.0) up += pull;
         if (pull < 0.0) down -= pull;
     }
+    // Down, never up: the sums stay at most 1, and the floors take the rest.
     for (size_t k = 0; k < model.n_cuts(); ++k) {
         const double slope = model.slopes[k][model.n_normed];
         if (up > down && slope > 0.0) shares[k] *= down / up;
@@ -57,6 +61,7 @@ CombinedCut combine(const CutModel& model, ConstVector shares) {
     for (size_t k = 0; k < model.n_cuts(); ++k)
         weights[k] = model.alphas[model.owners[k]] * shares[k];
     const Buffer<> sums = sums_by_client(model, shares);
+    // A floor is the cut 0 + 0.u + floor_g ||u||_*: it adds to the norm weight alone.
     double of_floors = 0.0;
     for (size_t g = 0; g < model.n_clients(); ++g)
         of_floors += model.alphas[g] * std::max(1.0 - sums[g], 0.0) * model.floors[g];
@@ -67,7 +72,8 @@ CombinedCut combine(const CutModel& model, ConstVector shares) {
     return cut;
 }
 
-// The transport norm; nan if an entry is.
+// The transport norm; nan if an entry is. (A maximum would skip a nan, and a slope that is not a
+// number must not pass as a small one.)
 double transport_norm(ConstVector x, Norm norm) {
     for (double value : x)
         if (value != value) return value;
@@ -75,30 +81,35 @@ double transport_norm(ConstVector x, Norm norm) {
     return norm == Norm::l2 ? euclidean_length(x) : largest_magnitude(x);
 }
 
-// The height at which entries of x are cut off to minimise 1/2 ||u - x||^2 + t max |u|: what sticks
-// out above it amounts to t.
-double cut_off_height(ConstVector x, double t) {
+// The height at which entries of x are cut off to minimise 1/2 ||u - x||^2 + weight max |u|. At the
+// optimum what is cut off adds up to the weight: lowering the height by d gains weight * d from the
+// second term and costs d times the sum of what sticks out.
+double cut_off_height(ConstVector x, double weight) {
     Buffer<> sizes(x.size());
     for (size_t p = 0; p < x.size(); ++p) sizes[p] = std::fabs(x[p]);
     std::sort(sizes.data(), sizes.data() + sizes.size(), std::greater<>());
+    // If the p + 1 largest stick out, the height is (their sum - weight)/(p + 1). The right p is
+    // where this is largest, so no test for it is needed; 0 remains if the weight exceeds the sum.
     double total = 0.0, height = 0.0;
     for (size_t p = 0; p < x.size(); ++p) {
         total += sizes[p];
-        height = std::max(height, (total - t) / static_cast<double>(p + 1));
+        height = std::max(height, (total - weight) / static_cast<double>(p + 1));
     }
     return height;
 }
 
-// Sets x to the u that minimises 1/2 ||u - x||^2 + t ||u||_*; x is finite.
-void shrink(Vector x, double t, Norm norm) {
+// Sets x to the u that minimises 1/2 ||u - x||^2 + weight ||u||_*; x is finite. The dual norm of
+// linf is l1 (soft thresholding), of l2 itself, of l1 the largest entry.
+void shrink(Vector x, double weight, Norm norm) {
     if (norm == Norm::linf) {
-        for (double& value : x) value = std::copysign(std::max(std::fabs(value) - t, 0.0), value);
+        for (double& value : x)
+            value = std::copysign(std::max(std::fabs(value) - weight, 0.0), value);
     } else if (norm == Norm::l2) {
         const double size = euclidean_length(x);
-        const double left = size > 0.0 ? std::max(1.0 - t / size, 0.0) : 1.0;
+        const double left = size > 0.0 ? std::max(1.0 - weight / size, 0.0) : 1.0;
         for (double& value : x) value *= left;
     } else {
-        const double height = cut_off_height(x, t);
+        const double height = cut_off_height(x, weight);
         for (double& value : x) value = std::clamp(value, -height, height);
     }
 }
@@ -109,6 +120,7 @@ Mixture mixture_bound(double constant, double excess, double floor, double radiu
     Mixture mixture{constant, kInfinity, 1.0};
     if (!(excess <= 0.0)) {  // a nan proves nothing: below it becomes 0
         if (floor > 0.0) {
+            // Largest share with share * ||r|| <= share * S + (1 - share) * floor.
             mixture.share = floor / (excess + floor);
             mixture.value *= mixture.share;
         } else {  // nothing keeps u small, so the bound falls with its size
@@ -124,9 +136,11 @@ Bound model_bound(const CutModel& model, ConstVector shares, double radius) {
     Buffer<> repaired = feasible(model, shares);
     remove_intercept_slope(model, repaired);
     const CombinedCut cut = combine(model, repaired);
+    // By Hoelder r.u >= -||r|| ||u||_*, so only this excess over S can pull the cut down.
     const ConstVector slope = cut.slope;
     const double excess = transport_norm(slope.first(model.n_normed), model.norm) - cut.norm_weight;
     const Mixture mixture = mixture_bound(cut.constant, excess, total_floor(model), radius);
+    // The shares that are reported are those of the proof itself: others can check it with them.
     for (size_t k = 0; k < model.n_cuts(); ++k) repaired[k] *= mixture.share;
     Bound bound{mixture.value, mixture.radius, std::move(repaired),
                 Buffer<>(model.n_clients() * model.width())};
@@ -144,6 +158,9 @@ void slope_by_client(const CutModel& model, ConstVector shares, Matrix out) {
 
 double distance_bound(const CutModel& model, const LevelSet& set, ConstVector shares,
                       double multiplier) {
+    // Weak duality: for multiplier >= 0 the Lagrangian is at most 1/2 ||u - centre||^2 wherever
+    // M(u) <= level, so its minimum over all u bounds the distance. That minimum is in closed form,
+    // a proximal step; r_b need not vanish, since the distance keeps b bounded.
     const CombinedCut cut = combine(model, feasible(model, shares));
     Buffer<> u(model.width());
     for (size_t j = 0; j < u.size(); ++j) u[j] = set.centre[j] - multiplier * cut.slope[j];
@@ -152,7 +169,7 @@ double distance_bound(const CutModel& model, const LevelSet& set, ConstVector sh
     const double excess = cut.constant + dot(cut.slope.data(), u.data(), u.size()) +
                           cut.norm_weight * dual_size(model, u) - set.level;
     const double bound = half_squared_distance(u, set.centre) + multiplier * excess;
-    return bound == bound ? bound : -kInfinity;
+    return bound == bound ? bound : -kInfinity;  // a nan proves nothing
 }
 
 double half_squared_distance(ConstVector x, ConstVector y) {

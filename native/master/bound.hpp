@@ -1,12 +1,10 @@
 // Lower bounds from any numbers: nothing here trusts a solver, or shares code with one.
 //
-// Cuts     F(u) >= Abar + r.u + S ||u||_*  for shares pi >= 0 of each client's cuts with sum 1,
-// with
+// Cuts     F(u) >= Abar + r.u + S ||u||_*  for shares pi >= 0 of each client's cuts that sum to 1:
 //          Abar = sum alpha pi A, r = sum alpha pi v, S = sum alpha pi sigma, floors included
 // Bound    Abar, if ||r|| <= S (transport norm, features) and r_b = 0 (intercept), [model-bound]
 // Repair   clip, scale, give the missing share to the floor; scale down the heavier sign of v_b;
-// mix
-//          with the floors alone until ||r|| <= S
+//          mix with the floors alone until ||r|| <= S
 // Cost     two passes over the slopes
 #pragma once
 
@@ -18,12 +16,12 @@ namespace fdrsvm::master {
 struct Bound {
     double value;
     double radius;
-    Buffer<> shares;           // repaired; what a client's lack to 1 is its floor's
+    Buffer<> shares;           // repaired; what a client's shares lack to 1 goes to its floor
     Buffer<> slope_by_client;  // sum_k pi_k v_k, one row per client
 };
 
-// What is proved by a combined cut with this constant and ||r|| - S = excess, mixed with floors
-// that weigh `floor`; `share` is what is left to the cut.
+// What a combined cut proves that has this constant and ||r|| - S = excess, mixed with floors of
+// total weight `floor`; `share` is the share of the cut in the mixture.
 struct Mixture {
     double value;
     double radius;
@@ -32,8 +30,8 @@ struct Mixture {
 
 Mixture mixture_bound(double constant, double excess, double floor, double radius);
 
-// The bound that `shares`, made feasible, prove; any numbers will do, nan among them. `radius` is
-// read only if all floors are 0: how large a model the bound should speak of.
+// The bound that `shares` prove once they are made feasible; any numbers will do, even nan.
+// `radius` matters only if all floors are 0: it is the size of the models the bound is about.
 Bound model_bound(const CutModel& model, ConstVector shares, double radius);
 
 // Sets row g of out to sum_k pi_k v_k over client g's cuts.

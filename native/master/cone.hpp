@@ -1,8 +1,10 @@
 // The second-order cone s >= ||w||_2 of the master problem: its scaling and its steps.
 //
-// Vectors are (s, w). With u in the cone and its multiplier z there, Nesterov and Todd's scaling W
-// has W z = W^-1 u; it is eta times a reflection-like matrix built from one vector, the axis, of
-// hyperbolic norm 1.
+// Vectors are (s, w). Rows have one weight z/slack each; a cone needs a matrix instead. For u in
+// the cone and its multiplier z, Nesterov and Todd's scaling W is the symmetric one with
+// W z = W^-1 u: primal and dual then look alike, and W^-2 takes the place of the weight in Newton's
+// matrix. W is eta times a reflection-like matrix built from one vector, the axis, of hyperbolic
+// norm 1, so applying it costs O(P).
 #pragma once
 
 #include "../core/views.hpp"

@@ -19,6 +19,7 @@ void client_values(const CutModel& model, ConstVector w, Vector out) {
     const double size = dual_size(model, w);
     Buffer<> values(model.n_cuts());
     cut_values(model, w, values);
+    // The floor is one of the cuts, so a client without cuts still has a value.
     for (size_t g = 0; g < model.n_clients(); ++g) out[g] = model.floors[g] * size;
     for (size_t k = 0; k < model.n_cuts(); ++k) {
         double& largest = out[model.owners[k]];

@@ -12,15 +12,18 @@ namespace fdrsvm::master {
 
 namespace {
 
-constexpr double kToBoundary = 0.99;  // of the longest step
-// Steps without a better point before giving up; fewer where rounding is the likely cause.
+// Of the longest step: the boundary itself would leave weights z/slack of 0 or infinity.
+constexpr double kToBoundary = 0.99;
+// Steps without a better point before giving up. Far from the optimum a bad stretch may pass; close
+// to it, rounding is the likely cause and more steps would only wander.
 constexpr int kPatience = 20, kLatePatience = 4;
 constexpr double kLate = 1e-5;
 // Values below these are rounding: of the objective, and of the level (per unit of its multiplier).
 constexpr double kSmallValue = 1e-3, kLevelRounding = 1e-13;
-constexpr double kLargest = 1e100;
+constexpr double kLargest = 1e100;  // a gap beyond it means that the iterates diverge
 
-// Sum over i of x_i |y_i|.
+// Sum over i of x_i |y_i|: what residuals y may be worth at prices x. In lanes, so that the test
+// for stopping, and with it the answer, has the same bits on every processor.
 double sum_times_magnitudes(ConstVector x, ConstVector y) {
     return sum_lanes(x.size(), [&](size_t i, size_t count) {
         double products[kLanes] = {};
@@ -45,13 +48,13 @@ double longest_step(ConstVector x, ConstVector step) {
     return *std::min_element(least, least + kLanes);
 }
 
-// Sum over i of (x + t dx)_i (y + r dy)_i.
-double product_after(ConstVector x, ConstVector dx, double t, ConstVector y, ConstVector dy,
-                     double r) {
-    const Lanes all_t = Lanes::all(t), all_r = Lanes::all(r);
+// Sum over i of (x + x_length dx)_i (y + y_length dy)_i.
+double product_after(ConstVector x, ConstVector dx, double x_length, ConstVector y,
+                     ConstVector dy, double y_length) {
+    const Lanes x_lengths = Lanes::all(x_length), y_lengths = Lanes::all(y_length);
     return sum_lanes(x.size(), [&](size_t i, size_t count) {
-        const auto part = [&](ConstVector of) { return load_up_to(of.data() + i, count); };
-        return (part(x) + all_t * part(dx)) * (part(y) + all_r * part(dy));
+        const auto lanes = [&](ConstVector of) { return load_up_to(of.data() + i, count); };
+        return (lanes(x) + x_lengths * lanes(dx)) * (lanes(y) + y_lengths * lanes(dy));
     });
 }
 
@@ -62,11 +65,12 @@ struct StepLengths {
 // How far an iterate is from optimal.
 struct Distance {
     double gap;    // of complementarity
-    double apart;  // all that may part it from optimal, relative to the objective
+    double apart;  // all that may separate it from the optimum, relative to the objective
 };
 
 class Method {
   public:
+    // All memory is taken here: a step allocates nothing.
     explicit Method(const Problem& problem)
         : problem_(problem),
           offsets_(row_offsets(problem)),
@@ -93,14 +97,19 @@ class Method {
     NewtonStep step_;
 };
 
+// Sets the residuals at the iterate and estimates how far from optimal it is. The estimate decides
+// only when to stop; what is claimed of the answer is computed from it by bound.hpp.
 Distance Method::linearise_residuals() {
     const Iterate& it = iterate_;
     Residuals& residuals = at_.residuals;
+    // Primal: R v + offset + slack. Computed afresh from the iterate in every step, since updating
+    // it by (1 - length) would let the two drift apart.
     times_rows(problem_, it.v, residuals.rows);
     for (size_t i = 0; i < it.z.size(); ++i) residuals.rows[i] += offsets_[i] + it.slack[i];
     std::ranges::fill(residuals.stationarity.all(), 0.0);
     for (size_t j = 0; j < problem_.width(); ++j)
         residuals.stationarity.w()[j] = problem_.curvature[j] * (it.v.w()[j] - problem_.centre[j]);
+    // Dual: the gradient of the Lagrangian. theta has no other term than its price and its rows.
     const double theta_price = it.theta_price(problem_);
     add_transposed_rows(problem_, it.z, theta_price, 1.0, residuals.stationarity);
     double gap = dot(it.slack.data(), it.z.data(), it.z.size());
@@ -109,15 +118,21 @@ Distance Method::linearise_residuals() {
         add_cone(problem_, it.cone_z, -1.0, residuals.stationarity);
         gap += dot(it.cone_z.data(), at_.cone_u.data(), at_.cone_u.size());
     }
+    // Where the residuals vanish the gap is objective minus dual objective; elsewhere their price
+    // is about what a repair would cost, so the sum estimates what the grade will say.
     double missing = gap + residual_price(), value = objective();
     if (problem_.levelled)
-        missing -= kLevelRounding * theta_price;  // as much may be due to rounding the level
+        // The level itself is only known to rounding, and a projection's value may be tiny: without
+        // this allowance the test could never be met when the centre is nearly within the level.
+        missing -= kLevelRounding * theta_price;
     else
         value = std::max(value, kSmallValue);
     return {gap, missing / value};
 }
 
-// What the residuals may be worth: of rows at their multipliers, of stationarity at the size of w.
+// What the residuals may be worth in units of the objective: a row's at its multiplier, and a slope
+// left over in stationarity at the size of what it multiplies. For w that is at least the price
+// ||w*||_* <= M(0)/E, since the repair of [model-bound] multiplies a slope by as much.
 double Method::residual_price() const {
     double price = sum_times_magnitudes(iterate_.z, at_.residuals.rows);
     const ConstVector dual = at_.residuals.stationarity.all(), v = iterate_.v.all();
@@ -126,6 +141,7 @@ double Method::residual_price() const {
     return price;
 }
 
+// Sums in the order of the clients, respectively the features: part of the stopping test.
 double Method::objective() const {
     if (!problem_.levelled)
         return dot(problem_.alphas.data(), iterate_.v.theta(), problem_.n_clients());
@@ -137,7 +153,8 @@ double Method::objective() const {
     return value;
 }
 
-// Only a linear program without a cone may take two different lengths.
+// Only a linear program may take different primal and dual lengths: with curvature or a cone,
+// stationarity couples both, and unequal lengths would create a residual that was not there.
 StepLengths Method::step_lengths(double share) const {
     const Direction& direction = step_.direction();
     double primal = longest_step(iterate_.slack, direction.slack);
@@ -174,12 +191,16 @@ void Method::move(StepLengths lengths) {
 }
 
 void Method::take_step(double gap) {
+    // The matrix is the same for predictor and corrector, so it is built and factorised once.
     for (size_t i = 0; i < at_.weights.size(); ++i)
         at_.weights[i] = iterate_.z[i] / iterate_.slack[i];
     if (problem_.has_cone()) set_scaling(at_.cone_u, iterate_.cone_z, at_.scaling);
     at_.system.build(at_.weights, at_.scaling);
     step_.predict(iterate_, at_);
+    // Mehrotra's rule: how much of the gap the predictor would leave, cubed, is the share of the
+    // mean product to aim at. A predictor that succeeds needs no centring.
     const double left = gap_after(step_lengths(1.0)) / gap;
+    // The cone counts as one product: (s, w).z is one complementarity condition of degree 1.
     const double n_products =
         static_cast<double>(iterate_.z.size() + (problem_.has_cone() ? 1 : 0));
     step_.correct(iterate_, at_, left * left * left * gap / n_products);
@@ -194,6 +215,7 @@ void Method::keep_iterate(Answer& best) const {
 
 Answer Method::run(double tol, int max_iter) {
     Answer best{Buffer<>(problem_.width()), Buffer<>(problem_.n_cuts()), 0.0, 0};
+    // Even the first iterate is an answer: whatever happens, there is something to grade.
     keep_iterate(best);
     double least_apart = kInfinity;
     int n_iter = 0, best_at = 0;
@@ -204,6 +226,8 @@ Answer Method::run(double tol, int max_iter) {
             best_at = n_iter;
             keep_iterate(best);
         }
+        // The best point is kept apart from the current one: the last steps before giving up are
+        // often worse, and the grade counts, not the path.
         const bool is_lost = !(0.0 < gap && gap < kLargest) || apart != apart;
         const int patience = least_apart <= kLate ? kLatePatience : kPatience;
         if (least_apart <= tol || is_lost || n_iter >= std::min(max_iter, best_at + patience))

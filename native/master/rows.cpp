@@ -6,7 +6,9 @@ namespace fdrsvm::master {
 
 namespace {
 
-// Eight columns times `Width`: as many sums as fit into registers while the rows go by.
+// Eight columns times `Width`: as many sums as fit into registers while the rows go by. Each entry
+// of `out` is one chain of additions in the order of the rows, on every instruction set and for
+// every width, so the tiling changes no bit, [same-bits].
 template <size_t Width>
 void add_columns(ConstMatrix rows, const double* factors, double sign, size_t column, double* out) {
     Lanes total[Width];
@@ -21,6 +23,7 @@ void add_columns(ConstMatrix rows, const double* factors, double sign, size_t co
 
 // R v of the rows that hold |w_p| below a_p (linf) or s (l1).
 void times_norm_rows(const Problem& problem, const RowPlaces& at, const Variables& v, Vector out) {
+    // For l1 all rows share one bound, s itself; a_p exist only where a sum of |w_p| is bounded.
     const bool has_bounds = problem.norm == Norm::linf;
     double sum = 0.0;
     for (size_t p = 0; p < problem.n_normed; ++p) {
@@ -35,7 +38,7 @@ void times_norm_rows(const Problem& problem, const RowPlaces& at, const Variable
 void add_transposed_norm_rows(const Problem& problem, const RowPlaces& at, ConstVector z,
                               double sign, Variables& out) {
     const bool has_bounds = problem.norm == Norm::linf;
-    const double price = has_bounds ? z[at.sum] : 0.0;
+    const double price = has_bounds ? z[at.sum] : 0.0;  // what a unit of sum_p a_p costs
     double onto_s = price;
     for (size_t p = 0; p < problem.n_normed; ++p) {
         const double up = z[at.up + p], down = z[at.down + p];
@@ -59,6 +62,7 @@ void add_transposed_product(ConstMatrix rows, const double* factors, double sign
     if (column < rows.stride) add_columns<1>(rows, factors, sign, column, out);
 }
 
+// Padding is zero in both, so the product may run over it: whole lanes need no special end.
 void padded_product(ConstMatrix rows, ConstVector x, Vector out) {
     times({rows.data, rows.rows, rows.stride, rows.stride}, x, out);
 }
@@ -84,6 +88,8 @@ void add_transposed_rows(const Problem& problem, ConstVector z, double theta_pri
     add_transposed_product(problem.cuts, z.data(), sign, out.padded_x().data());
     for (size_t g = 0; g < problem.n_clients(); ++g) {
         const size_t start = problem.starts[g];
+        // Stationarity in theta_g: the multipliers of a client's cuts sum to its price. This is why
+        // multipliers over prices are shares, [model-bound].
         const double onto_cuts = sum(z.data() + start, problem.starts[g + 1] - start);
         out.theta()[g] += sign * (problem.alphas[g] * theta_price - onto_cuts);
     }

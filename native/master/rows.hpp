@@ -5,8 +5,8 @@
 
 namespace fdrsvm::master {
 
-// Sets out += sign * rows' @ factors; out has as many entries as the rows' stride. Each entry is
-// one sum over the rows in their order.
+// Sets out += sign * rows' @ factors; out has one entry per column of the stride. Each entry is one
+// sum over the rows in their order.
 void add_transposed_product(ConstMatrix rows, const double* factors, double sign, double* out);
 
 // Sets out = rows @ x, x and rows padded with zeros up to the stride.

@@ -11,12 +11,13 @@ namespace fdrsvm::master {
 namespace {
 
 constexpr size_t kNowhere = static_cast<size_t>(-1);
-// Beyond this ||w||_*, in units of M(0) over the largest slope, no minimiser is looked for ...
+// Beyond this ||w||_*, in units of M(0) over the largest slope, no minimiser is looked for: where
+// nothing bounds w, the iterates must stay finite ...
 constexpr double kFarthest = 1e5;
 // ... nor beyond this multiple of where the floors keep it.
 constexpr double kSlackReach = 4.0;
 
-// Largest magnitude among the columns [first, last).
+// Largest magnitude among the columns [first, last): the unit in which slopes are about 1.
 double largest_slope(const CutModel& model, size_t first, size_t last) {
     double largest = 0.0;
     for (size_t k = 0; k < model.n_cuts(); ++k)
@@ -25,9 +26,11 @@ double largest_slope(const CutModel& model, size_t first, size_t last) {
     return largest;
 }
 
+// Units must not be 0; where everything is 0 any unit will do.
 double first_that_is_not_0(double first, double second) { return first != 0.0 ? first : second; }
 
-// Sets out += scale * (a subgradient of ||w||_* at w); for l1 the largest entries share equally.
+// Sets out += scale * (a subgradient of ||w||_* at w). For l1 the largest entries share equally:
+// any choice is a subgradient, this one does not depend on the order of the features.
 void add_norm_subgradient(ConstVector w, Norm norm, double scale, double* out) {
     const double size = dual_norm(w, norm);
     if (size == 0.0) return;
@@ -42,12 +45,15 @@ void add_norm_subgradient(ConstVector w, Norm norm, double scale, double* out) {
     }
 }
 
-// Square of a subgradient of M at w: with M(w) - level, the scale of the multiplier. Cuts of a
-// client that are equally large share equally.
+// Squared length of a subgradient g of M at w. For a single cut the projection onto the level moves
+// by (M(w) - level)/|g| and its multiplier is (M(w) - level)/|g|^2: dividing by that makes the
+// scaled multiplier 1, [master]. Cuts of a client that are equally large share equally.
 double steepness(const CutModel& model, ConstVector w) {
     Buffer<> values(model.n_cuts()), largest(model.n_clients()), counts(model.n_clients(), 0.0);
     cut_values(model, w, values);
     client_values(model, w, largest);
+    // A client whose floor is largest has no active cut: the floor's slope, along the norm, is left
+    // out. Only the order of magnitude matters here.
     const auto is_active = [&](size_t k) { return values[k] >= largest[model.owners[k]]; };
     for (size_t k = 0; k < model.n_cuts(); ++k)
         if (is_active(k)) counts[model.owners[k]] += 1.0;
@@ -79,6 +85,7 @@ Scaled::Scaled(const CutModel& model, const Aim& aim)
           first_that_is_not_0(largest_slope(model, model.n_normed, model.width()), 1.0)),
       units_(model.width()),
       multiplier_unit_(aim.curvature > 0.0 ? 1.0 / aim.curvature : 0.0) {
+    // w' = w / unit: then slope * w and value are both in units of value_unit.
     for (size_t j = 0; j < model.width(); ++j)
         units_[j] = aim.value_unit / (j < model.n_normed ? feature_scale_ : intercept_scale_);
     place_rows(model);
@@ -101,6 +108,8 @@ void Scaled::place_rows(const CutModel& model) {
             alphas_[place] = model.alphas[g];
             starts_[place++] = row;
         }
+        // Owners ascend, so one pass over the cuts suffices; cuts of a client without weight are
+        // passed over and get the share 0.
         for (; k < model.n_cuts() && static_cast<size_t>(model.owners[k]) == g; ++k)
             if (has_weight) rows_[k] = row++;
         if (has_weight) ++row;  // its floor
@@ -110,6 +119,7 @@ void Scaled::place_rows(const CutModel& model) {
 
 void Scaled::fill_cuts(const CutModel& model, const Aim& aim) {
     const size_t n_rows = starts_[alphas_.size()], width = model.width();
+    // One more column for sigma, the slope in s; padding to whole lanes stays 0.
     const size_t stride = padded(width + 1);
     cuts_ = Buffer<>(n_rows * stride, 0.0);
     constants_ = Buffer<>(n_rows, 0.0);
@@ -118,9 +128,11 @@ void Scaled::fill_cuts(const CutModel& model, const Aim& aim) {
         double* row = cuts_.data() + rows_[k] * stride;
         for (size_t j = 0; j < width; ++j)
             row[j] = model.slopes[k][j] / (j < model.n_normed ? feature_scale_ : intercept_scale_);
+        // s is measured like the features, since it bounds their norm.
         row[width] = model.norm_weights[k] / feature_scale_;
         constants_[rows_[k]] = model.constants[k] / aim.value_unit;
     }
+    // A floor is a cut with constant 0 and slope 0, the last row of its client.
     for (size_t g = 0, place = 0; g < model.n_clients(); ++g)
         if (model.alphas[g] > 0.0)
             cuts_[(starts_[++place] - 1) * stride + width] = model.floors[g] / feature_scale_;
@@ -133,6 +145,7 @@ void Scaled::fill_problem(const CutModel& model, const Aim& aim) {
     curvature_ = Buffer<>(width);
     for (size_t j = 0; j < width; ++j) {
         centre_[j] = aim.centre[j] / units_[j];
+        // 1/2 ||w - c||^2 in scaled variables, times the factor that makes the multiplier 1.
         curvature_[j] = aim.curvature * units_[j] * units_[j] / aim.value_unit;
     }
     problem_.constants = constants_;
@@ -144,11 +157,13 @@ void Scaled::fill_problem(const CutModel& model, const Aim& aim) {
     problem_.centre = centre_;
     problem_.levelled = aim.level < kInfinity;
     problem_.level = problem_.levelled ? aim.level / aim.value_unit : 0.0;
-    // From E > 0 follows ||w*||_* <= M(0) / E.
+    // E > 0 implies ||w*||_* <= M(0)/E, which is 1/floor in scaled units. A few times that as reach
+    // leaves the optimum well inside; for a projection the centre may be farther out.
     const double floor = total_floor(model) / feature_scale_, size = dual_size(model, centre_);
     const double price = std::min(floor > 0.0 ? 1.0 / floor : aim.radius / units_[0], kFarthest);
     problem_.price = problem_.levelled ? 0.0 : price;
     problem_.reach = floor > 0.0 || problem_.levelled ? kSlackReach * (price + size) : price;
+    // Nothing in the model bounds an intercept, so its reach is far; it only keeps iterates finite.
     const double intercept = model.has_intercept() ? std::fabs(centre_[width - 1]) : 0.0;
     problem_.intercept_reach = kFarthest + kSlackReach * intercept;
 }
@@ -159,8 +174,9 @@ void Scaled::bring_back(ConstVector scaled_w, Vector w) const {
 
 Buffer<> Scaled::shares(ConstVector multipliers, double price) const {
     Buffer<> shares(rows_.size(), 0.0);
+    // Without a price (or with a nan) the multipliers say nothing; zeros leave all to the floors.
     if (!(price > 0.0)) return shares;
-    size_t client = 0;
+    size_t client = 0;  // rows ascend with the cuts, so it only moves forward
     for (size_t k = 0; k < rows_.size(); ++k) {
         if (rows_[k] == kNowhere) continue;
         while (rows_[k] >= starts_[client + 1]) ++client;
@@ -170,6 +186,7 @@ Buffer<> Scaled::shares(ConstVector multipliers, double price) const {
 }
 
 double Scaled::level_multiplier(double scaled) const {
+    // A negative multiplier proves nothing about a distance; 0 proves that it is at least 0.
     return std::max(scaled, 0.0) * multiplier_unit_;
 }
 
@@ -181,6 +198,7 @@ Scaled scale_minimisation(const CutModel& model, double value_unit, double radiu
 Scaled scale_projection(const CutModel& model, ConstVector centre, double level) {
     const Buffer<> origin(model.width(), 0.0);
     const double start = model_value(model, centre);
+    // M(0) as for the minimisation, so that both problems of a round see the same units.
     const double value_unit = first_that_is_not_0(model_value(model, origin), start);
     const double curvature = steepness(model, centre) / (start - level);
     return Scaled(model, {value_unit, centre, level, curvature, kInfinity});

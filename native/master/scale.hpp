@@ -1,7 +1,8 @@
 // The master problem in the unit its solvers work in, and back, [master].
 //
 // Features are divided by their largest slope, an intercept by its own, and values by M(0), so that
-// slopes and values are about 1. One scale for all features: the norm forbids others.
+// slopes and values are about 1 and the tolerances and starting points of the solver mean the same
+// for every problem. All features share one scale, because the norm adds them up.
 #pragma once
 
 #include "cut_model.hpp"

@@ -1,4 +1,9 @@
-// One Newton step of the interior point method on the master problem.
+// One Newton step of the interior point method on the master problem, [master].
+//
+// System   R dv + dslack = -rows,  curvature dv + R' dz - dcone_z = -stationarity,
+//          slack dz + z dslack = target - slack z - (last dslack)(last dz)
+// Reduced  (diag(curvature) + R' diag(z/slack) R + W^-2) dv = right-hand side; see system.hpp
+// Cost     predictor: one solve; corrector: two, the second refines
 #pragma once
 
 #include "cone.hpp"
@@ -54,16 +59,16 @@ class NewtonStep {
     const Problem& problem_;
     const RowPlaces at_;
     Direction direction_;
-    // What the multipliers would change by, were v to stay: the rest is weights * (R v's change).
+    // The multipliers' change if v did not change; the rest is weights * (R times v's change).
     Buffer<> z_at_rest_;
     Buffer<> cone_z_at_rest_;
     Variables right_hand_side_;
-    Variables v_part_;           // one solve's part of v's change
-    Buffer<> rows_part_;         // the change of R v that belongs to it
-    Buffer<> rows_change_;       // all solves' together
+    Variables v_increment_;      // what one solve adds to v's change
+    Buffer<> rows_increment_;    // and to the change of R v
+    Buffer<> rows_change_;       // of all solves together
     Buffer<> weighted_change_;   // weights * rows_change
     Buffer<> cone_pushed_back_;  // W^-2 times the change of (s, w)
-    Buffer<> cone_part_;
+    Buffer<> cone_increment_;    // what one solve adds to the change of (s, w)
 };
 
 // Sets out += sign * cone over the variables (s, w).

@@ -10,12 +10,13 @@ namespace fdrsvm::master {
 
 namespace {
 
-// A block of centred cuts stays in the first cache while the matrix is added to.
+// Cuts are centred block by block, so that a block is still in the first-level cache when its Gram
+// matrix is added; 2048 numbers are 16 kB, half of the smallest such cache.
 constexpr size_t kBlockNumbers = 2048, kLeastBlockRows = 16;
 
 size_t block_rows(size_t stride) { return std::max(kLeastBlockRows, kBlockNumbers / stride); }
 
-// H += scale x x', upper half.
+// H += scale x x', upper half: the factorisation reads nothing else.
 void add_outer(Matrix H, const double* x, double scale) {
     for (size_t i = 0; i < H.columns; ++i) {
         const double scaled = scale * x[i];
@@ -40,7 +41,7 @@ System::System(const Problem& problem)
       bound_sums_(problem.n_bounds()),
       means_times_x_(problem.n_clients()) {}
 
-// xbar_g and delta_g.
+// xbar_g and delta_g of [master], "Elimination": a client's cuts as theta_g sees them.
 void System::set_client_mean(size_t g, ConstVector weights) {
     const size_t stride = problem_.cuts.stride;
     const size_t start = problem_.starts[g], count = problem_.starts[g + 1] - start;
@@ -49,11 +50,14 @@ void System::set_client_mean(size_t g, ConstVector weights) {
     std::fill_n(mean, stride, 0.0);
     add_transposed_product(cuts, weights.data() + start, 1.0, mean);
     sums_[g] = sum(weights.data() + start, count);
+    // Every client has its floor as a cut, so there is at least one positive weight.
     for (size_t j = 0; j < stride; ++j) mean[j] /= sums_[g];
 }
 
-// Adds the Gram matrix of the cuts, each less its client's mean: so nothing cancels. A client's
-// mean is taken just before its cuts are centred, while they are in the cache.
+// Adds the Gram matrix of the cuts, each minus its client's mean. Eliminating theta_g from a plain
+// Gram matrix would subtract delta_g xbar xbar', which near the optimum cancels nearly all of it;
+// centring first is the same matrix without that loss. A client's mean is computed just before its
+// cuts are centred, while they are in the cache.
 void System::add_cuts(ConstVector weights) {
     const size_t stride = problem_.cuts.stride, full = block_rows(stride);
     size_t n_rows = 0;
@@ -61,6 +65,7 @@ void System::add_cuts(ConstVector weights) {
         set_client_mean(g, weights);
         const double* mean = means_[g].data();
         for (size_t k = problem_.starts[g]; k < problem_.starts[g + 1]; ++k) {
+            // With the root of its weight in each row, a Gram matrix is all that is needed.
             const double root = std::sqrt(weights[k]);
             const double* cut = problem_.cuts[k].data();
             double* __restrict row = centred_.data() + n_rows * stride;
@@ -72,23 +77,31 @@ void System::add_cuts(ConstVector weights) {
         }
     }
     add_gram({centred_.data(), n_rows, stride, stride}, H_);
+    // u = sum_g alpha_g xbar_g: how the level sees (w, s) once every theta_g follows its cuts.
     std::fill_n(pull_.data(), stride, 0.0);
     add_transposed_product(means_, problem_.alphas.data(), 1.0, pull_.data());
 }
 
+// The level row sum_g alpha_g theta_g <= level touches every theta_g, so eliminating them leaves
+// one rank-one term, by Sherman and Morrison.
 void System::add_level(double weight) {
     level_room_ = 1.0 / weight;
     for (size_t g = 0; g < problem_.n_clients(); ++g)
+        // Divided before it is multiplied: a small alpha squared might vanish.
         level_room_ += problem_.alphas[g] * (problem_.alphas[g] / sums_[g]);
     add_outer(H_, pull_.data(), 1.0 / level_room_);
 }
 
+// The rows that bound ||w||_* by s. For l1 they touch only w_p and s. For linf each a_p is in three
+// rows; eliminating it leaves the harmonic mean of the two weights on the diagonal, written as
+// 4 (d1/(d1 + d2)) d2 so that huge weights do not overflow, and a rank-one term for sum_p a_p <= s.
 void System::add_norm_rows(ConstVector weights) {
     const size_t P = problem_.n_normed, last = n_ - 1;
     if (problem_.norm == Norm::l1) {
         for (size_t p = 0; p < P; ++p) {
             const double up = weights[at_.up + p], down = weights[at_.down + p];
             H_[p][p] += up + down;
+            // (e_p; -1) and (-e_p; -1): the products with s have opposite signs.
             H_[p][last] += down - up;
             H_[last][last] += up + down;
         }
@@ -111,6 +124,7 @@ void System::add_cone(const ConeScaling& scaling) {
     const size_t P = problem_.n_normed, last = n_ - 1;
     const double *axis = scaling.axis.data(), first = axis[0];
     const double factor = 1.0 / (scaling.eta * scaling.eta);
+    // s is the cone's first entry, but the matrix' last: only the upper half is written.
     H_[last][last] += factor * (2.0 * first * first - 1.0);
     for (size_t p = 0; p < P; ++p) {
         const double scaled = 2.0 * factor * axis[p + 1];
@@ -121,6 +135,7 @@ void System::add_cone(const ConeScaling& scaling) {
 }
 
 void System::build(ConstVector weights, const ConeScaling& scaling) {
+    // In this order in every step: the order of additions is part of the result.
     std::fill_n(storage_.data(), storage_.size(), 0.0);
     add_cuts(weights);
     if (problem_.levelled) add_level(weights[at_.level]);
@@ -146,6 +161,7 @@ void System::solve(Variables& f) {
     const bool has_bounds = problem_.n_bounds() > 0;
     double *theta = f.theta(), *a = f.bounds(), *w = f.w();
     double onto_level = 0.0, onto_bounds = 0.0;
+    // theta and a are eliminated: their right-hand sides are carried over to (w, s) ...
     for (size_t g = 0; g < G; ++g) onto_level += alphas[g] * (theta[g] / sums_[g]);
     add_transposed_product(means_, theta, 1.0, f.padded_x().data());
     if (problem_.levelled) {
@@ -160,11 +176,15 @@ void System::solve(Variables& f) {
         onto_bounds /= bound_room_;
         add_to_x(onto_bounds, tilt_, f);
     }
+    // ... one solve of size width + 1 ...
     solve_factorised(H_, f.padded_x().data());
+    // ... and theta and a are recovered: onto_level becomes zeta, onto_bounds becomes xi.
     if (problem_.levelled)
         onto_level += dot(pull_.data(), f.padded_x().data(), n_) / level_room_;
     else
         onto_level = 0.0;
+    // Given (w, s), every theta_g follows its own cuts: its mean cut, plus what its own right-hand
+    // side and the level's multiplier ask for.
     padded_product(means_, f.padded_x(), means_times_x_);
     for (size_t g = 0; g < G; ++g)
         theta[g] = (theta[g] - alphas[g] * onto_level) / sums_[g] + means_times_x_[g];

@@ -1,4 +1,10 @@
 // Newton's matrix of the master problem: one Cholesky factor of size width + 1, [master].
+//
+// Matrix   diag(curvature) + R' diag(weights) R (+ W^-2) over (w, s, theta, a)
+// Method   theta_g and a_p each appear in rows of their own only, so they are eliminated in closed
+//          form; over (w, s) remain centred Gram matrices of the cuts and rank-one terms
+// Cost     build: the cuts times (width + 1)^2 and a Cholesky factor; solve: (width + 1)^2 and two
+//          passes over one mean per client
 #pragma once
 
 #include "cone.hpp"

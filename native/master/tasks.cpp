@@ -8,7 +8,7 @@ namespace fdrsvm::master {
 
 namespace {
 
-constexpr double kRadiusFactor = 10.0;  // of ||w||_*: what a bound without floors speaks of
+constexpr double kRadiusFactor = 10.0;  // of ||w||_*: the models that a bound without floors covers
 
 Guess guess_of(const Answer& answer) {
     return {answer.w, answer.cut_multipliers, answer.theta_price};
@@ -29,6 +29,7 @@ Minimisation::Minimisation(const CutModel& model, double radius)
       value_(model_value(model, w_)),
       value_at_0_(value_),
       bound_(model_bound(model, Buffer<>(model.n_cuts(), 0.0), kInfinity)) {
+    // M is never negative, so M(0) = 0 is the minimum and there is nothing to scale or solve.
     if (value_at_0_ > 0.0) scaled_ = scale_minimisation(model, value_at_0_, radius);
 }
 
@@ -43,6 +44,8 @@ void Minimisation::offer(const Guess& guess) {
     Buffer<> w(model_.width());
     scaled_->bring_back(guess.w, w);
     const double value = model_value(model_, w);
+    // Point and bound are kept independently: the best of each makes the smallest gap, and both
+    // remain valid whichever solver they come from.
     if (all_finite(w) && value < value_) {
         w_ = std::move(w);
         value_ = value;
@@ -58,6 +61,7 @@ Projection::Projection(const CutModel& model, LevelSet set)
       set_(set),
       value_at_centre_(model_value(model, set.centre)),
       value_at_0_(model_value(model, Buffer<>(model.width(), 0.0))) {
+    // A nan is not within the level: it is solved, and graded as what it is.
     if (!(value_at_centre_ <= set.level)) scaled_ = scale_projection(model, set.centre, set.level);
 }
 
@@ -83,6 +87,7 @@ GradedPoint Projection::grade(Buffer<> w, Buffer<> shares, double multiplier) co
     const double value = model_value(model_, w);
     const double distance = half_squared_distance(w, set_.centre);
     const double gap = distance - distance_bound(model_, set_, shares, multiplier);
+    // The multipliers of a projection also prove a bound on min M, at no extra cost.
     Bound bound = model_bound(model_, shares, kInfinity);
     for (size_t k = 0; k < shares.size(); ++k)
         if (!std::isfinite(shares[k])) shares[k] = 0.0;

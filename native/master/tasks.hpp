@@ -1,7 +1,7 @@
-// The two problems a level bundle method's server solves each round, graded.
+// The two problems that the server of a level bundle method solves in each round, graded.
 //
-// Solver (scale, interior_point) and grade (cut_model, bound) meet here and nowhere else. Whoever
-// has another solver's answer to `scaled` may have it graded likewise.
+// Solver (scale, interior_point) and grade (cut_model, bound) meet here and nowhere else, so that
+// no solver grades itself. An answer of another solver to `scaled` is graded in the same way.
 #pragma once
 
 #include <optional>
@@ -27,7 +27,7 @@ struct Effort {
 // Minimise M: the best point and the best bound so far, from w = 0 and the floors on.
 class Minimisation {
   public:
-    // `radius` matters only if all floors are 0: how large a model the bound should speak of; inf
+    // `radius` matters only if all floors are 0: the size of the models the bound is about; inf
     // stands for ten times ||w||_*.
     Minimisation(const CutModel& model, double radius);
 

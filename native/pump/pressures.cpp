@@ -98,6 +98,7 @@ void PressureSolver::orifice_terms(const double* p) {
     }
 }
 
+// What leaves one node enters another: the scheme conserves volume to rounding.
 void PressureSolver::add_flow(std::size_t source, std::size_t sink, double flow, double slope) {
     residual_[source] += flow;
     residual_[sink] -= flow;
@@ -134,6 +135,8 @@ void PressureSolver::solve_arrow() {
     const double* d = diagonal_;
     const double *into = slope_ + kInlets, *out = slope_ + kOutlets;
     const double pipe = circuit_.pipe;
+    // The unknowns form two stars around the manifolds with a chain at the end, so elimination from
+    // the leaves inwards fills nothing in: a two by two system is left.
     const double share_load = pipe / d[kLoad];
     const double pipe_diagonal = d[kOutPipe] - pipe * share_load;
     const double pipe_residual = r[kOutPipe] + share_load * r[kLoad];
@@ -172,13 +175,13 @@ double PressureSolver::guarded_move(double* p) const {
     const double atmosphere = circuit_.fluid.atmosphere;
     double largest = 0.0;
     for (std::size_t k = 0; k < kPressures; ++k) {
-        double moved = larger(p[k] + step_[k], kLeastShare * (p[k] + atmosphere) - atmosphere);
+        double pressure = larger(p[k] + step_[k], kLeastShare * (p[k] + atmosphere) - atmosphere);
         if (k < kChambers) {
-            if (p[k] < high - kTolerance) moved = smaller(moved, high);
-            if (p[k] > low + kTolerance) moved = larger(moved, low);
+            if (p[k] < high - kTolerance) pressure = smaller(pressure, high);
+            if (p[k] > low + kTolerance) pressure = larger(pressure, low);
         }
-        largest = larger(largest, std::fabs(moved - p[k]));
-        p[k] = moved;
+        largest = larger(largest, std::fabs(pressure - p[k]));
+        p[k] = pressure;
     }
     return largest;
 }

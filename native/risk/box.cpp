@@ -8,11 +8,14 @@ namespace fdrsvm::risk {
 
 namespace {
 
-constexpr size_t kGuessAbove = 20'000;  // samples
+// From this many samples on, eight strided samples of 1024 rows are solved first: they take ten and
+// more looks at all rows down to two.
+constexpr size_t kGuessAbove = 20'000;
 constexpr size_t kGuessRows = 1024;
 constexpr size_t kGuesses = 8;
 
-// Adds up the worst case at the dual norm.
+// Adds up the worst case at the dual norm: there no move pays, so only flips count and no rooms are
+// needed. The same comparisons as in `look_at`, so that both decide alike on ties.
 struct UnmovedSums {
     const Adversary& adversary;
     LaneTotal flipped, value;
@@ -23,6 +26,7 @@ struct UnmovedSums {
         Lanes loss = kept;
         if (adversary.flips) {
             const Lanes toll = Lanes::all(adversary.kappa * adversary.dual_norm);
+            // Strictly more than the toll: on a tie keeping is cheaper, and cheapest counts here.
             const Mask flips = is_above(one + margin - kept, toll);
             flipped.add(only(flips, mass));
             loss = larger(choose(flips, one + margin - toll, kept), floor);
@@ -31,6 +35,7 @@ struct UnmovedSums {
     }
     Unmoved sums() const {
         const double mass = flipped.sum();
+        // kappa may be infinite, with no mass flipped.
         return {mass > 0.0 ? adversary.kappa * mass : 0.0, value.sum()};
     }
 };
@@ -62,6 +67,7 @@ struct Range {
 Range guess_multiplier(const Samples& samples, const Adversary& adversary, const Model& model) {
     const size_t size = samples.X.rows, stride = size / kGuessRows;
     Range range;
+    // Strided rather than leading rows: data are often sorted, by time or by label.
     for (size_t start = 0; start < stride; start += (stride + kGuesses - 1) / kGuesses) {
         UnmovedSums sums{adversary, {}, {}};
         Total mass;
@@ -71,39 +77,44 @@ Range guess_multiplier(const Samples& samples, const Adversary& adversary, const
             const double margin = margin_of(samples, model, n);
             sums.add(Lanes::load_part(&margin, 1), Lanes::load_part(&own, 1));
         }
+        // Masses are not normalised to the part: the budget is scaled to it instead.
         const double epsilon = samples.ball.epsilon * mass.sum;
         const Unmoved top = sums.sums();
-        double found = adversary.dual_norm;
+        // If flips alone spend the budget, the multiplier is at least the dual norm, the top end.
+        double multiplier = adversary.dual_norm;
         if (top.cost < epsilon) {
             Search search(samples, adversary, model, nullptr);
             search.close({start, stride}, top, epsilon);
-            found = search.multiplier();
+            multiplier = search.multiplier();
         }
-        range.low = smaller(range.low, found);
-        range.high = larger(range.high, found);
+        range.low = smaller(range.low, multiplier);
+        range.high = larger(range.high, multiplier);
     }
     return range;
 }
 
-// Flips alone use up the budget: nothing moves, and the box does not matter.
-BoxFound by_labels(const Samples& samples, const Adversary& adversary, Vector margins,
+// Flips alone use up the budget: nothing moves, the box does not matter, and [flips] applies.
+BoxResult by_labels(const Samples& samples, const Adversary& adversary, Vector margins,
                    WorstMoves* moves) {
-    const FlipsFound found =
+    const FlipsResult result =
         worst_hinge_labels(margins, samples.masses, samples.ball, adversary.dual_norm,
                            adversary.floor, moves ? moves->shares : Vector());
     if (moves) {
         const ConstVector y = samples.masses.y;
+        // The lower end flips, the upper keeps; the shares say how much of each sample is flipped.
         std::transform(y.begin(), y.end(), moves->labels[0].begin(), [](double v) { return -v; });
         std::copy(y.begin(), y.end(), moves->labels[1].begin());
+        // Not to move: for l1 a step is a threshold on |w|, above which nothing lies.
         const double step = adversary.norm == Norm::l1 ? kInfinity : 0.0;
         for (int end : {0, 1}) std::fill(moves->steps[end].begin(), moves->steps[end].end(), step);
     }
-    return {found.value, found.proof, found.multiplier, found.slope_b, found.constant};
+    return {result.value, result.proof, result.multiplier, result.slope_b, result.constant};
 }
 
-BoxFound by_moves(const Samples& samples, const Adversary& adversary, const Model& model,
+BoxResult by_moves(const Samples& samples, const Adversary& adversary, const Model& model,
                   const Unmoved& top, const double* margins, const Destination& to,
                   Vector subgradient) {
+    // With few samples the whole bracket is searched; with many, the guess saves passes over X.
     Search search(samples, adversary, model, margins);
     if (samples.X.rows > kGuessAbove && adversary.dual_norm > 0.0) {
         const Range range = guess_multiplier(samples, adversary, model);
@@ -111,19 +122,21 @@ BoxFound by_moves(const Samples& samples, const Adversary& adversary, const Mode
     } else {
         search.close({}, top, samples.ball.epsilon);
     }
-    Buffer<> moved(adversary.size);
-    BoxFound found = search.settle(to, moved);
-    found.slope_b = sum(to.residual.data(), to.residual.size());
-    found.mass += sum_of_magnitudes(to.residual);
+    Buffer<> mean_moves(adversary.size);
+    BoxResult result = search.settle(to, mean_moves);
+    // v = -E[y' x' ...] = rows' residual, plus where the moves carry the rows: sign(w) times the
+    // mean move, since every move raises the loss.
+    result.slope_b = sum(to.residual.data(), to.residual.size());
+    result.mass += sum_of_magnitudes(to.residual);
     transposed_times(samples.X, to.residual, subgradient);
     for (size_t i = 0; i < adversary.size; ++i)
-        subgradient[adversary.feature[i]] += adversary.sign[i] * moved[i];
-    return found;
+        subgradient[adversary.feature[i]] += adversary.sign[i] * mean_moves[i];
+    return result;
 }
 
 }  // namespace
 
-BoxFound worst_in_box(const Samples& samples, const Model& model, Vector subgradient,
+BoxResult worst_in_box(const Samples& samples, const Model& model, Vector subgradient,
                       WorstMoves* moves) {
     const Adversary adversary(samples, model);
     const size_t size = samples.X.rows;
@@ -136,13 +149,15 @@ BoxFound worst_in_box(const Samples& samples, const Model& model, Vector subgrad
         const double nan = std::nan("");
         return {nan, nan, nan, nan, nan};
     }
+    // At the dual norm flips alone already spend the budget, so the multiplier is at least that.
     if (top.cost >= samples.ball.epsilon) {
-        const BoxFound found = by_labels(samples, adversary, margins, moves);
+        const BoxResult result = by_labels(samples, adversary, margins, moves);
         transposed_times(samples.X, margins, subgradient);
-        return found;
+        return result;
     }
     if (size > kGuessAbove)
         return by_moves(samples, adversary, model, top, nullptr, {margins, moves}, subgradient);
+    // Few samples: margins and residuals both fit, and margins are not computed again.
     Buffer<> residual(size);
     return by_moves(samples, adversary, model, top, margins.data(), {residual, moves}, subgradient);
 }
@@ -162,7 +177,8 @@ void displace(const Samples& samples, const Model& model, ConstVector labels, Co
             list[k] = static_cast<Row>(start + k);
             step[k] = steps[start + k];
         }
-        // Rooms of a kept label: to its disadvantage, whichever it is.
+        // Rooms of a kept label are those to its disadvantage. With the atom's own label in place
+        // of the sample's, flipped or not, these are the right ones.
         for (size_t k = 0; k < kLanes; ++k) eight.y()[k] = k < count ? labels[start + k] : 0.0;
         fill_rooms(samples, adversary, {list, count}, eight);
         const auto room = [&](size_t i) { return Lanes::load(eight.room(kKeep, i)); };
@@ -173,8 +189,10 @@ void displace(const Samples& samples, const Model& model, ConstVector labels, Co
             for (size_t k = 0; k < count; ++k) {
                 const double x = samples.X[start + k][p];
                 double target = x - labels[start + k] * adversary.sign[i] * move[k];
-                // Rounded outwards: the radius is a promise.
+                // A point that was rounded outwards would cost more than was accounted for; the
+                // radius is a promise.
                 if (std::fabs(target - x) > move[k]) target = std::nextafter(target, x);
+                // And never outside the box, where an added move may end by a last bit.
                 points[start + k][p] =
                     smaller(larger(target, samples.box.low[p]), samples.box.high[p]);
             }
@@ -185,8 +203,10 @@ void displace(const Samples& samples, const Model& model, ConstVector labels, Co
 MeanHinge hinge_of_atoms(const Samples& samples, const Model& model, const WorstMoves& moves,
                          Vector slope) {
     const size_t size = samples.X.rows, width = samples.X.columns;
-    Buffer<> memory(size * width), factors(size), scores(size), part(width);
+    Buffer<> memory(size * width), factors(size), scores(size), slope_at_end(width);
     const Matrix points{memory.data(), size, width, width};
+    // The points of both ends are made and evaluated like any data: this is the slope of the hinge
+    // under Q, whatever loss the search was for, [paper].
     std::fill(slope.begin(), slope.end(), 0.0);
     Total mass, slope_b;
     for (int end : {0, 1}) {
@@ -196,14 +216,15 @@ MeanHinge hinge_of_atoms(const Samples& samples, const Model& model, const Worst
         for (size_t n = 0; n < size; ++n) {
             const double share = end == 0 ? moves.shares[n] : 1.0 - moves.shares[n];
             const double weight = samples.masses.mass[n] * share;
+            // A sample that was left alone keeps its own label.
             const double label = labels[n] != 0.0 ? labels[n] : samples.masses.y[n];
             const double loss = 1.0 - label * (scores[n] + model.intercept);
             factors[n] = loss > 0.0 && weight > 0.0 ? -weight * label : 0.0;
             mass.add(std::fabs(factors[n]));
             slope_b.add(factors[n]);
         }
-        transposed_times(points, factors, part);
-        for (size_t p = 0; p < width; ++p) slope[p] += part[p];
+        transposed_times(points, factors, slope_at_end);
+        for (size_t p = 0; p < width; ++p) slope[p] += slope_at_end[p];
     }
     return {mass.sum, slope_b.sum};
 }

@@ -7,7 +7,9 @@ namespace fdrsvm::risk {
 
 namespace {
 
-constexpr size_t kSampled = 512;  // gains that are sorted to guess where the threshold is
+// Gains that are sorted to guess where the threshold is: then only the gains near it are collected,
+// and quickselect does not have to copy all of them.
+constexpr size_t kSampled = 512;
 constexpr size_t kSampleAbove = 8 * kSampled;
 
 double middle_of(double a, double b, double c) {
@@ -30,7 +32,9 @@ struct Weighted {
     }
 };
 
-// Weighted selection from above. With what is already `above`, all masses exceed the budget.
+// Weighted selection from above, O(N) on average, [flips]. With what is already `above`, all masses
+// together exceed the budget, so the threshold lies among the candidates. A pivot from three places
+// keeps sorted input fast.
 Threshold quickselect(Weighted& all, double above, double budget) {
     size_t start = 0, stop = all.size;
     while (true) {
@@ -54,8 +58,8 @@ Threshold quickselect(Weighted& all, double above, double budget) {
         } else if (above + heavy.sum + tied > budget || first_smaller == stop) {
             return {pivot, above + heavy.sum, tied};
         } else {
-            // In the order of the comparison: rounded otherwise it may pass the budget, with
-            // nothing left to choose from.
+            // Summed in the order of the comparison above: rounded differently, it might exceed the
+            // budget with nothing left to choose from.
             above = above + heavy.sum + tied;
             start = first_smaller;
         }
@@ -85,8 +89,8 @@ Guess guess_threshold(const Gains& gains, ConstVector mass, double budget, doubl
     const size_t stride = mass.size() / kSampled;
     for (size_t i = 0; i < kSampled; ++i) sample[i] = gains.at(i * stride);
     std::sort(sample.data(), sample.data() + kSampled, [](double a, double b) { return a > b; });
-    // Three standard deviations of a share, as places in the sorted sample; a wrong guess costs
-    // time only.
+    // Three standard deviations of a share, as places in the sorted sample. A wrong guess is found
+    // out by the caller and costs only time.
     const double share = std::min(budget, 1.0), spread = 3.0 * std::sqrt(share * (1.0 - share));
     const double places = kSampled, width = spread * std::sqrt(places) + 2.0;
     const double first = share * places - width, last = share * places + width;
@@ -102,18 +106,19 @@ Weighted collect(const Gains& gains, ConstVector mass, Guess range) {
         const double gain = gains.at(n);
         count += (gain > range.low) & (gain <= range.high);
     }
-    Weighted found(count + 1);  // one place more, for what is written and not kept
+    Weighted candidates(count + 1);  // one place more, for what is written and not kept
     for (size_t n = 0; n < mass.size(); ++n) {
         const double gain = gains.at(n);
-        found.value[found.size] = gain;
-        found.weight[found.size] = mass[n];
-        found.size += (gain > range.low) & (gain <= range.high);
+        candidates.value[candidates.size] = gain;
+        candidates.weight[candidates.size] = mass[n];
+        candidates.size += (gain > range.low) & (gain <= range.high);
     }
-    return found;
+    return candidates;
 }
 
 template <class Gains>
 Threshold find_quantile(const Gains& gains, ConstVector mass, double budget, double floor) {
+    // If no more mass than the budget gains more than moving features does, nothing is selected.
     const double all = mass_above(gains, mass, floor);
     if (all <= budget) return {floor, all, 0.0};
     Guess range = {floor, kInfinity};
@@ -121,13 +126,15 @@ Threshold find_quantile(const Gains& gains, ConstVector mass, double budget, dou
     if (mass.size() > kSampleAbove) {
         range = guess_threshold(gains, mass, budget, floor);
         above = range.high < kInfinity ? mass_above(gains, mass, range.high) : 0.0;
+        // The guess is used only if the threshold provably lies within it: the mass above its upper
+        // end is within the budget, the mass above its lower end is not.
         const bool holds = above <= budget && range.low < range.high &&
                            (range.low == floor || mass_above(gains, mass, range.low) > budget);
         if (!holds) range = {floor, kInfinity}, above = 0.0;
     }
-    Weighted some = collect(gains, mass, range);
-    if (some.size == 0) return {range.high, above, 0.0};
-    return quickselect(some, above, budget);
+    Weighted candidates = collect(gains, mass, range);
+    if (candidates.size == 0) return {range.high, above, 0.0};
+    return quickselect(candidates, above, budget);
 }
 
 struct GivenGains {
@@ -164,6 +171,8 @@ Terms settle_terms(const Gains& gains, ConstVector mass, const Ball& ball, doubl
     if (ball.kappa == kInfinity) return terms;
     const double budget = ball.epsilon / ball.kappa, floor = ball.kappa * least;
     terms.rule = flip_rule(find_quantile(gains, mass, budget, floor), budget, floor);
+    // kappa lam* is the threshold. Above the floor, flips spend the whole radius and features do
+    // not move; at the floor the rest of the radius moves features, at ||w||_* per unit.
     terms.toll = terms.rule.threshold;
     if (terms.toll > floor) {
         terms.multiplier = terms.toll / ball.kappa;
@@ -188,19 +197,22 @@ Threshold upper_quantile(ConstVector gains, ConstVector mass, double budget, dou
     return find_quantile(GivenGains{gains}, mass, budget, floor);
 }
 
-FlipRule flip_rule(const Threshold& found, double budget, double floor) {
+FlipRule flip_rule(const Threshold& threshold, double budget, double floor) {
+    // Tied samples share one fraction, so that the subgradient does not depend on their order.
     double fraction = 0.0;
-    if (found.at > floor && found.tied > 0.0)
-        fraction = smaller(larger((budget - found.above) / found.tied, 0.0), 1.0);
-    return {found.at, fraction, found.above + fraction * found.tied};
+    if (threshold.at > floor && threshold.tied > 0.0)
+        fraction = smaller(larger((budget - threshold.above) / threshold.tied, 0.0), 1.0);
+    return {threshold.at, fraction, threshold.above + fraction * threshold.tied};
 }
 
-FlipsFound worst_labels(const LabelLosses& losses, const Masses& samples, const Ball& ball,
+FlipsResult worst_labels(const LabelLosses& losses, const Masses& samples, const Ball& ball,
                         double least, Vector shares, Vector residual) {
     const size_t size = samples.y.size();
     Buffer<> gains(size);
     for (size_t n = 0; n < size; ++n) gains[n] = losses.flipped[n] - losses.kept[n];
     const Terms terms = settle_terms(GivenGains{gains}, samples.mass, ball, least);
+    // Value from the dual (the toll), proof from the primal (the shares): two computations of the
+    // same number, which `risk` compares.
     Total value, proof, slope_b;
     for (size_t n = 0; n < size; ++n) {
         const double mass = samples.mass[n], kept = losses.kept[n], flipped = losses.flipped[n];
@@ -220,8 +232,8 @@ FlipsFound worst_labels(const LabelLosses& losses, const Masses& samples, const 
             slope_b.sum};
 }
 
-FlipsFound worst_hinge_labels(Vector margins, const Masses& samples, const Ball& ball, double least,
-                              double floor, Vector shares) {
+FlipsResult worst_hinge_labels(Vector margins, const Masses& samples, const Ball& ball,
+                               double least, double floor, Vector shares) {
     const HingeGains gains{margins.data(), floor};
     const Terms terms = settle_terms(gains, samples.mass, ball, least);
     const Lanes one = Lanes::all(1.0), none = Lanes::all(0.0), lowest = Lanes::all(floor);
@@ -239,7 +251,8 @@ FlipsFound worst_hinge_labels(Vector margins, const Masses& samples, const Ball&
             choose(is_above(gain, threshold), one, only(is_equal(gain, threshold), fraction));
         value.add(mass * (kept + larger(gain - toll, none)));
         proof.add(mass * ((one - share) * kept + share * flipped));
-        // How much of the sample counts with its own label, and with the other.
+        // How much of the sample is inside the margin under its own label, and under the other: the
+        // constant is summed as this mass, never as risk minus v.w, which would cancel, [slack].
         const Lanes stays = only(is_above(one - margin, lowest), one - share);
         const Lanes turns = only(is_above(one + margin, lowest), share);
         constant.add(mass * (stays + turns));

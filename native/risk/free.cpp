@@ -4,16 +4,16 @@
 
 namespace fdrsvm::risk {
 
-FlipsFound worst_without_box(const Samples& samples, const Model& model, Vector slope) {
+FlipsResult worst_without_box(const Samples& samples, const Model& model, Vector slope) {
     Buffer<> margins(samples.X.rows);
     times(samples.X, model.w, margins);
     for (size_t n = 0; n < margins.size(); ++n)
         margins[n] = samples.masses.y[n] * (margins[n] + model.intercept);
-    const FlipsFound found =
+    const FlipsResult result =
         worst_hinge_labels(margins, samples.masses, samples.ball,
                            dual_norm(model.w, samples.ball.norm), samples.floor, {});
     transposed_times(samples.X, margins, slope);  // by now residuals
-    return found;
+    return result;
 }
 
 void add_norm_subgradient(ConstVector w, Norm norm, double scale, Vector out) {

@@ -10,13 +10,13 @@
 namespace fdrsvm::risk {
 
 struct Mask {
-    RegisterMask part[kRegisters];
+    RegisterMask regs[kRegisters];
 };
 
 #define FDRSVM_COMPARISON(name, op)                                                    \
     inline Mask name(const Lanes& a, const Lanes& b) {                                 \
         Mask mask;                                                                     \
-        for (size_t r = 0; r < kRegisters; ++r) mask.part[r] = a.part[r] op b.part[r]; \
+        for (size_t r = 0; r < kRegisters; ++r) mask.regs[r] = a.regs[r] op b.regs[r]; \
         return mask;                                                                   \
     }
 FDRSVM_COMPARISON(is_above, >)
@@ -25,31 +25,31 @@ FDRSVM_COMPARISON(is_equal, ==)
 #undef FDRSVM_COMPARISON
 
 inline Mask both(Mask a, const Mask& b) {
-    for (size_t r = 0; r < kRegisters; ++r) a.part[r] = a.part[r] & b.part[r];
+    for (size_t r = 0; r < kRegisters; ++r) a.regs[r] = a.regs[r] & b.regs[r];
     return a;
 }
 inline Mask either(Mask a, const Mask& b) {
-    for (size_t r = 0; r < kRegisters; ++r) a.part[r] = a.part[r] | b.part[r];
+    for (size_t r = 0; r < kRegisters; ++r) a.regs[r] = a.regs[r] | b.regs[r];
     return a;
 }
 
 // Whether it holds in any lane.
 inline bool any(const Mask& mask) {
     long long lanes[kLanes];
-    std::memcpy(lanes, mask.part, sizeof lanes);
-    long long found = 0;
-    for (long long lane : lanes) found |= lane;
-    return found != 0;
+    std::memcpy(lanes, mask.regs, sizeof lanes);
+    long long bits = 0;
+    for (long long lane : lanes) bits |= lane;
+    return bits != 0;
 }
 
 inline Lanes choose(const Mask& mask, const Lanes& yes, const Lanes& no) {
     Lanes lanes;
-    for (size_t r = 0; r < kRegisters; ++r) lanes.part[r] = mask.part[r] ? yes.part[r] : no.part[r];
+    for (size_t r = 0; r < kRegisters; ++r) lanes.regs[r] = mask.regs[r] ? yes.regs[r] : no.regs[r];
     return lanes;
 }
 // The value where the mask holds, else 0.
 inline Lanes only(const Mask& mask, Lanes value) {
-    for (size_t r = 0; r < kRegisters; ++r) value.part[r] = keep_bits(value.part[r], mask.part[r]);
+    for (size_t r = 0; r < kRegisters; ++r) value.regs[r] = keep_bits(value.regs[r], mask.regs[r]);
     return value;
 }
 
@@ -65,7 +65,8 @@ inline Lanes square_root(const Lanes& a) {
     return Lanes::load(values);
 }
 
-// Kahan's sum: a million equal masses must add up to 1, not to 1 + 1e-11.
+// Kahan's sum: a million equal masses must add up to 1, not to 1 + 1e-11, because such sums are
+// compared with the budget.
 struct Total {
     double sum = 0.0, lost = 0.0;
 

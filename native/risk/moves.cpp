@@ -6,9 +6,11 @@ namespace fdrsvm::risk {
 
 namespace {
 
-constexpr size_t kSortAbove = 384;  // features; measured: twice as fast at 256, even at about 500
+// Features; measured: comparing all pairs is twice as fast at 256, equally fast at about 500.
+constexpr size_t kSortAbove = 384;
 
-// linf: the |w| of all features with more room.
+// linf: for each feature the sum of |w| over all features with more room. That is the multiplier
+// below which a step goes on beyond this feature's room: the bend.
 void fill_free(const Eight& eight, const Adversary& adversary, int branch) {
     const size_t size = adversary.size;
     size_t i = 0;
@@ -36,7 +38,8 @@ void fill_free(const Eight& eight, const Adversary& adversary, int branch) {
     }
 }
 
-// The same for many features, sample by sample, from the largest room down.
+// The same for many features, sample by sample, from the largest room down. Ties by index: the
+// order of sums must not depend on the library's sort, [same-bits].
 void fill_free_by_sorting(const Eight& eight, const Adversary& adversary, int branch) {
     const size_t size = adversary.size;
     Buffer<Row> order(size);
@@ -61,7 +64,8 @@ void fill_bends(const Eight& eight, const Adversary& adversary, int branch) {
         fill_free(eight, adversary, branch);
 }
 
-// l1: a feature pays for its way while |w| > lam, whichever the sample.
+// l1: moving feature p by d costs lam d and gains |w_p| d, so it pays while |w_p| > lam, for every
+// sample alike. The step is the smallest |w| that still moves.
 double step_l1(const Adversary& adversary, const Multiplier& lam) {
     double least = kInfinity;
     for (size_t i = 0; i < adversary.size; ++i) {
@@ -72,7 +76,9 @@ double step_l1(const Adversary& adversary, const Multiplier& lam) {
     return least;
 }
 
-// linf: go on while the |w| of the features not yet stopped exceeds lam.
+// linf: going on by d costs lam d and gains d times the |w| of the features not yet stopped, so the
+// step ends at the smallest room whose bend is at most lam. The bends fall as rooms grow, so a
+// minimum over all features finds it without sorting.
 FDRSVM_INLINE Lanes step_linf(const Eight& eight, const Adversary& adversary, int branch,
                               double lam) {
     const Lanes bound = Lanes::all(lam), never = Lanes::all(kInfinity);
@@ -96,6 +102,7 @@ Lanes step_l2(const Eight& eight, const Adversary& adversary, int branch, double
         const Lanes room = Lanes::load(eight.room(branch, i));
         all += room * room;
     }
+    // As if all features were stopped: never beyond the root.
     Lanes u = target / all;
     while (true) {
         Lanes stopped = none, free = none;
@@ -107,11 +114,13 @@ Lanes step_l2(const Eight& eight, const Adversary& adversary, int branch, double
             free += weight - only(stops, weight);
         }
         const Lanes next = (target - free) / stopped;  // nothing stopped: inf, a step of 0
+        // Lanes that are done keep their u: each sample's bits are those it has alone.
         const Mask goes_on = is_above(next, u);
         if (!any(goes_on)) break;
         u = choose(goes_on, next, u);
     }
     const Lanes step = Lanes::all(1.0) / (square_root(u) * Lanes::all(adversary.dual_norm));
+    // Without any room the quotient was 0/0.
     return choose(is_above(all, none), step, none);
 }
 
@@ -151,7 +160,7 @@ Adversary::Adversary(const Samples& samples, const Model& model)
       flips(samples.ball.kappa < kInfinity) {
     for (size_t p = 0; p < model.w.size(); ++p) {
         const double w = model.w[p], low = samples.box.low[p], high = samples.box.high[p];
-        if (w == 0.0) continue;
+        if (w == 0.0) continue;  // it never moves, since it gains nothing
         feature[size] = static_cast<Row>(p);
         weight[size] = std::fabs(w);
         square[size] = (w / dual_norm) * (w / dual_norm);
@@ -167,6 +176,7 @@ namespace {
 void gather_features(const Samples& samples, const Adversary& adversary, std::span<const Row> rows,
                      const Eight& eight) {
     for (size_t k = 0; k < kLanes; ++k) {
+        // Missing samples are copies of the last one; they get no mass.
         const double* row = samples.X[rows[std::min(k, rows.size() - 1)]].data();
         for (size_t i = 0; i < adversary.size; ++i)
             eight.room(kKeep, i)[k] = row[adversary.feature[i]];
@@ -225,9 +235,10 @@ Look look_at(const Eight& eight, const Adversary& adversary, const Multiplier& l
     const Mask nobody = is_above(none, none), everybody = is_equal(none, none);
     const Mask& dearest = lam.dearest ? everybody : nobody;
 
+    // Label kept: K_n of [box-dual], or the floor if even the worst move leaves no loss.
     Look look;
     look.step = best_step(eight, adversary, kKeep, lam);
-    const Moved keep = apply_moves(adversary, look.step, rooms(kKeep), ignore);
+    const MoveSums keep = apply_moves(adversary, look.step, rooms(kKeep), ignore);
     const Lanes kept = one - margin + (keep.gain - price * keep.length);
     const Mask keeps = either(is_above(kept, floor), both(is_equal(kept, floor), dearest));
     look.value = choose(keeps, kept, floor);
@@ -235,8 +246,9 @@ Look look_at(const Eight& eight, const Adversary& adversary, const Multiplier& l
     look.turn = only(keeps, one);
     if (!adversary.flips) return look;
 
+    // Label flipped: R_n - kappa lam, where it beats that.
     const Lanes step = best_step(eight, adversary, kFlip, lam);
-    const Moved flip = apply_moves(adversary, step, rooms(kFlip), ignore);
+    const MoveSums flip = apply_moves(adversary, step, rooms(kFlip), ignore);
     const Lanes flipped = one + margin + (flip.gain - price * flip.length);
     const Lanes flip_cost = flip.length + Lanes::all(adversary.kappa);
     const Lanes extra = flipped - look.value, toll = Lanes::all(adversary.kappa * lam.value);

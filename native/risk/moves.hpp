@@ -50,7 +50,7 @@ struct Look {
 };
 
 // What a move does: the loss gained, and its length.
-struct Moved {
+struct MoveSums {
     Lanes gain, length;
 };
 
@@ -100,8 +100,8 @@ Look look_at(const Eight& eight, const Adversary& adversary, const Multiplier& l
 // Each listed feature's move of the samples in one branch: calls `use(i, move)` for every feature.
 // Part of its caller, so that the lanes stay in registers.
 template <class Use>
-FDRSVM_INLINE Moved apply_moves(const Adversary& adversary, const Lanes& step, const auto& room_of,
-                                Use use) {
+FDRSVM_INLINE MoveSums apply_moves(const Adversary& adversary, const Lanes& step,
+                                   const auto& room_of, Use use) {
     Lanes gain = Lanes::all(0.0), length = Lanes::all(0.0);
     for (size_t i = 0; i < adversary.size; ++i) {
         const Lanes room = room_of(i), weight = Lanes::all(adversary.weight[i]);

@@ -1,9 +1,9 @@
-// The worst-case risk of one client: what its kernels take and give. Nothing here depends on the
-// instruction set, so that the bindings may see it.
+// The worst-case risk of one client, [risk]: what its kernels take and return. Nothing here depends
+// on the instruction set, so that the bindings may include it.
 //
 // Flips  [flips]    without a support labels are flipped in order of gain; the rest moves features
 // Moves  [box-dual] on a box the multiplier is searched at which the budget is spent, search.hpp
-// Proof  [mixture]  the loss of the very distribution found, computed apart from the value
+// Proof  [mixture]  the loss of the distribution itself, computed independently of the value
 #pragma once
 
 #include <cmath>
@@ -62,7 +62,7 @@ struct FlipRule {
         return gain > threshold ? 1.0 : gain == threshold ? fraction : 0.0;
     }
 };
-FlipRule flip_rule(const Threshold& found, double budget, double floor);
+FlipRule flip_rule(const Threshold& threshold, double budget, double floor);
 
 // Each sample's losses under its own and the other label, and their slopes in their own margins.
 struct LabelLosses {
@@ -73,23 +73,23 @@ struct LabelLosses {
 // this adversary really reaches: it never exceeds the value, and equals it up to rounding.
 // `constant` and `slope_b` belong to the cut: what is left of it at w = 0, b = 0 (of the hinge
 // alone), and its slope in b.
-struct FlipsFound {
+struct FlipsResult {
     double value = 0.0, proof = 0.0, multiplier = 0.0, rest = 0.0, constant = 0.0, slope_b = 0.0;
 };
 
 // Worst case for any loss; `least` is the smallest multiplier allowed. Fills shares and residuals:
 // mass times label times slope.
-FlipsFound worst_labels(const LabelLosses& losses, const Masses& samples, const Ball& ball,
+FlipsResult worst_labels(const LabelLosses& losses, const Masses& samples, const Ball& ball,
                         double least, Vector shares, Vector residual);
 
 // The same for max(floor, 1 - margin): the hinge at floor 0, the paper's linear loss at -inf.
 // Residuals take the place of the margins; shares are filled unless empty.
-FlipsFound worst_hinge_labels(Vector margins, const Masses& samples, const Ball& ball, double least,
-                              double floor, Vector shares);
+FlipsResult worst_hinge_labels(Vector margins, const Masses& samples, const Ball& ball,
+                               double least, double floor, Vector shares);
 
 // The hinge's worst case when features may go anywhere. Fills the slope in w of the cut without its
 // norm.
-FlipsFound worst_without_box(const Samples& samples, const Model& model, Vector slope);
+FlipsResult worst_without_box(const Samples& samples, const Model& model, Vector slope);
 
 // Adds `scale` times a subgradient of the dual norm at w. For l1 the largest entries share equally,
 // so that the order of features does not matter.
@@ -106,12 +106,12 @@ struct WorstMoves {
 
 // Value (dual), proof (the loss of the very moves found), the multiplier, and the mass of what the
 // moves leave or bring inside the margin: the constant of the cut, [mass].
-struct BoxFound {
+struct BoxResult {
     double value = 0.0, proof = 0.0, multiplier = 0.0, slope_b = 0.0, mass = 0.0;
 };
 
 // Solves [box-dual]; fills the subgradient and, if not null, the moves.
-BoxFound worst_in_box(const Samples& samples, const Model& model, Vector subgradient,
+BoxResult worst_in_box(const Samples& samples, const Model& model, Vector subgradient,
                       WorstMoves* moves);
 
 // The points that one end's labels (0: left alone) and steps stand for.

@@ -1,22 +1,23 @@
 // The multiplier at which an adversary has spent its transport budget inside a box, [box-dual].
 //
 // Primal   spend at most epsilon on moves and flips, so that the mean loss is largest
-// Dual     min over lam of  epsilon lam + mean_n max over moves of (loss - lam cost); convex in
-// lam,
-//          with slope epsilon - mean cost
-// Method   keep a bracket of lam; drop samples whose worst case is linear on it (their part is
-//          summed once and for all); look next where tangents meet, or where a cubic is least
+// Dual     min over lam of  epsilon lam + mean_n max over moves of (loss - lam cost), which is
+//          convex with slope epsilon - mean cost
+// Link     at the minimiser the moves at both sides of a kink are mixed, so that the mean cost is
+//          epsilon, [mixture]
+// Method   keep a bracket of lam; drop samples whose worst case is linear on it (they are summed
+//          once and for all); look next where the tangents meet, or where a cubic is least
 // Stop     the tangents at the two ends prove the minimum to rounding
 // Cost     O(N P^2) once for l2 and linf, then O(P) per sample and look; of many samples, a few
-//          strided ones tell first where the multiplier is likely to be
+//          strided ones show first where the multiplier is likely to be
 #pragma once
 
 #include "moves.hpp"
 
 namespace fdrsvm::risk {
 
-// Where a search writes what it finds, by sample: residuals, minus mass times label, and the moves
-// if anybody asks for them.
+// Where a search writes its results, by sample: residuals, minus mass times label, and the moves if
+// they are asked for.
 struct Destination {
     Vector residual;
     WorstMoves* moves = nullptr;
@@ -28,12 +29,12 @@ struct Unmoved {
     double cost = 0.0, value = 0.0;
 };
 
-// What moves of some samples add up to, by mass; `moved` is by listed feature.
+// What moves of some samples add up to, by mass; `moves` is by listed feature.
 struct Settled {
     LaneTotal loss, cost;
-    Buffer<> moved;  // eight lanes for each listed feature
+    Buffer<> moves;  // eight lanes for each listed feature
 
-    explicit Settled(size_t n_listed) : moved(kLanes * n_listed, 0.0) {}
+    explicit Settled(size_t n_listed) : moves(kLanes * n_listed, 0.0) {}
     void clear();
 };
 
@@ -64,7 +65,7 @@ class Search {
 
     // Mixes the two ends' moves so that they cost `epsilon`; fills the destination, and each listed
     // feature's move by mass.
-    BoxFound settle(const Destination& to, Vector moved);
+    BoxResult settle(const Destination& to, Vector mean_moves);
 
   private:
     struct End {

@@ -1,9 +1,11 @@
 // The rules of [limits] on the answers of one round, all clients in one pass.
 //
-// Cut      mass rule: a hinge cut with constant A is made of rows of mass A, so |v_j| <= R_j A
+// Cut      mass rule, [mass]: a hinge cut with constant A is made of rows of mass A, so
+//          |v_j| <= R_j A
 // Risk     between what the best and the worst rows within the limits would give
-// Both     rows that give the cut have at least and at most a certain risk at every model, [pair];
-//          a risk of the same client outside is wrong, in the same answer or in another round
+// Both     rows that give the cut have a risk within certain bounds at every model, [pair]; a risk
+//          of the same client outside these bounds is wrong, in the same answer or another round
+// Result   the first broken rule per client, with the number and its limit; kept otherwise
 // Cost     clients x cuts x points x width; `judge_round` has clients x rounds kept x width, in one
 //          product, and repeats the exact rule only where that product looks suspicious
 #pragma once
@@ -37,19 +39,19 @@ struct Past {
     ConstMatrix norm_weights;
 };
 
-// For each client that answered the first rule it breaks. With `penalties`, one per client of the
+// The first rule that each client breaks, if any. With `penalties`, one per client of the
 // federation, risks are those of the baselines: a mean loss plus the penalty times ||w||^2.
 void judge_answers(const Bounds& bounds, const Radii& radii, const Points& points,
-                   const Answers& answers, ConstVector penalties, std::span<Finding> found);
+                   const Answers& answers, ConstVector penalties, std::span<Finding> findings);
 
 // For each client (a row of `risks`) whether one of its cuts contradicts one of its risks at the
 // points; a nan is a risk that is not known.
 void find_contradictions(const Bounds& bounds, const Radii& radii, const Points& points,
-                         ConstMatrix risks, const OwnedCuts& known, std::span<Finding> found);
+                         ConstMatrix risks, const OwnedCuts& known, std::span<Finding> findings);
 
 // One risk and one cut per client: `judge_answers`, and contradictions with the past. The points
 // are the model that was asked about and the best one.
 void judge_round(const Bounds& bounds, const Radii& radii, const Points& points,
-                 const Answers& answers, const Past& past, std::span<Finding> found);
+                 const Answers& answers, const Past& past, std::span<Finding> findings);
 
 }  // namespace fdrsvm::screening

@@ -1,9 +1,9 @@
-// What a client's answer is found to break, and what rounding is allowed to do.
+// Which rule an answer breaks, and how much deviation is put down to rounding, [slack].
 #pragma once
 
 namespace fdrsvm::screening {
 
-// In the order in which they are looked at.
+// In the order in which they are checked.
 enum class Rule : int {
     kept,
     norm_weight,
@@ -30,11 +30,13 @@ struct Finding {
     bool is_kept() const { return rule == Rule::kept; }
 };
 
-// Two ways to compute one number agree to kRounding of the numbers in the answer; what cancels on
-// the way, rows of size up to R, adds at most kTiny of the scores they can have. See [slack].
+// Two ways of computing one number agree to kRounding of the numbers in the answer. What cancels on
+// the way, in sums over rows of size up to R, adds at most kTiny of the scores these rows can have:
+// a larger allowance would let a client lift its cuts by more than a closed gap. See [slack].
 inline constexpr double kRounding = 1e-9, kTiny = 1e-12;
 
-// As in Python, the first of the two unless the second is larger (smaller); this decides for nans.
+// As in Python, the first of the two unless the second is larger (smaller). std::max and std::min
+// do not promise this order for nans, and the reference in Python must give the same findings.
 inline double larger(double a, double b) { return b > a ? b : a; }
 inline double smaller(double a, double b) { return b < a ? b : a; }
 

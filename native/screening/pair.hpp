@@ -1,11 +1,17 @@
-// [pair]: which risks go together with a cut.
+// [pair]: which risks are consistent with a cut.
+//
+// Given    a cut (A, v, v_b, sigma) of one client and a model (w, b)
+// Span     all rows within the limits that yield the cut have a risk in [lowest, highest] there
+// Method   the least hinge of rows with the cut's mean, from Jensen per label; the largest from the
+//          chord of the hinge over the scores that rows can have
+// Cost     one pass over the features; `rough_span` is O(1) if A + v.w + v_b b is known
 #pragma once
 
 #include "../core/norms.hpp"
 
 namespace fdrsvm::screening {
 
-// What numbers are held against over a whole run; infinite where nothing is agreed.
+// What answers are checked against during a whole run; infinite where nothing is agreed.
 struct Bounds {
     double lowest_constant;
     double highest_constant;  // the loss of a margin of 0
@@ -44,8 +50,8 @@ struct Place {
     double steepness;   // largest slope over constant of a tangent made here
 };
 
-// Models (rows). `others` has their least losses and steepnesses, which for the hinge follow from
-// the bounds; it has no columns then.
+// Models (rows). `others` has their least losses and steepnesses; for the hinge these follow from
+// the bounds, and it has no columns.
 struct Points {
     ConstMatrix models;
     ConstMatrix others;
@@ -85,7 +91,8 @@ struct Span {
 
 Span span_at(const Cut& cut, const Place& place, const Radius& radius, const Bounds& bounds);
 
-// The same without the labels and the slack, from A + v.w + v_b b: many cuts at once are cheap.
+// The same, but with both labels taken together and without slack, from A + v.w + v_b b: this makes
+// it cheap to check many cuts at once. It is the wider of the two spans, but for the slack.
 Span rough_span(const Cut& cut, double linear, const Place& place, const Radius& radius,
                 const Bounds& bounds);
 

@@ -1,4 +1,10 @@
-// The rules of [limits] on what a round of ADMM returns: a vector that follows from the cut.
+// The rules of [limits], "ADMM": the vector that a client returns follows from its cut.
+//
+// Vector   optimality of the local solve: rho (c - w_g) - 2 tau w_g - v lies within sigma of 0 in
+//          the transport norm, up to sqrt(2 theta delta), delta the certified gap
+// Squares  the three sums of squares are functions of vectors that the server knows
+// Risk     at most what the solve proves at w_g, plus what rows within the limits gain up to w
+// Cost     two passes over the features per client
 #pragma once
 
 #include <cstdint>
@@ -28,10 +34,10 @@ struct Solved {
     Cuts cuts;
 };
 
-// For each answer the first rule broken. `duals` are the mu_g of this round, `own` the last w_g,
-// nan if not known; one row per client.
+// The first rule that each answer breaks, if any. `duals` are the mu_g of this round and `own` the
+// last w_g, nan if unknown; one row per client.
 void judge_solves(const Bounds& bounds, const Radii& radii, const Solve& solve,
                   const Solved& solved, ConstMatrix duals, ConstMatrix own,
-                  std::span<Finding> found);
+                  std::span<Finding> findings);
 
 }  // namespace fdrsvm::screening

@@ -12,6 +12,8 @@ constexpr double kSlack = 1e-9;  // shares are rounded; a client is not left out
 
 void deal(ConstVector shares, std::span<std::int64_t> turns) {
     const size_t n_clients = shares.size();
+    // A client is owed enough if one more row would not put it ahead of its share by more than
+    // 1 - 1/(2G - 2), the best that any rule can promise.
     const double margin = n_clients == 1 ? 0.0 : 1.0 / static_cast<double>(2 * n_clients - 2);
     Buffer<> counts(n_clients, 0.0);
     for (size_t k = 0; k < turns.size(); ++k) {

@@ -7,7 +7,7 @@ namespace fdrsvm::steps {
 
 namespace {
 
-constexpr double kMaxExponent = 600.0;
+constexpr double kMaxExponent = 600.0;  // exp stays finite, and so does a sum of many of them
 
 // Sets out to the gradient of epsilon ||w||^2 + (prox_weight / 2) ||model - centre||^2.
 void set_pull(ConstVector model, ConstVector centre, size_t n_features, const Descent& descent,
@@ -25,7 +25,8 @@ void descend(Vector model, double step, ConstVector gradient) {
     for (size_t j = 0; j < model.size(); ++j) model[j] -= step * gradient[j];
 }
 
-// Log sum of weights exp(losses / temperature), losses above `least`; may be -inf.
+// Log sum of weights exp(losses / temperature), losses above `least`; may be -inf. The largest loss
+// is taken out first, so that nothing overflows however small the temperature, [feddro].
 double log_moment_of(ConstVector losses, ConstVector weights, const Tilt& tilt) {
     const auto counts = [&](size_t i) { return weights[i] > 0.0 && losses[i] > tilt.least; };
     double top = -kInfinity;
@@ -45,6 +46,7 @@ void local_epochs(const Samples& samples, const Batches& batches, const Descent&
     const Vector factors(scratch.factors.data(), batches.size), gradient = scratch.gradient;
     const size_t n_features = samples.rows.n_features();
     const size_t per_epoch = batches.count / descent.n_epochs;
+    // A batch stands for all samples: the mean over all batches is then the client's own gradient.
     const double stands_for =
         static_cast<double>(samples.y.size()) / static_cast<double>(batches.size);
     for (size_t j = 0; j < model.size(); ++j) model[j] = centre[j];
@@ -57,6 +59,7 @@ void local_epochs(const Samples& samples, const Batches& batches, const Descent&
         }
         set_pull(model, centre, n_features, descent, gradient);
         add_samples(samples.rows, batch, factors, gradient);
+        // The step falls with the epoch, not with the batch, and starts again each round, [fedavg].
         const double epoch = static_cast<double>(k / per_epoch + 1);
         descend(model, descent.learning_rate / std::sqrt(epoch), gradient);
     }
@@ -75,6 +78,7 @@ void tilted_steps(const Samples& samples, const Batches& batches, const Tilt& ti
             losses[i] = losses[i] > 0.0 ? losses[i] : 0.0;
             factors[i] = samples.mass[static_cast<size_t>(batch[i])] * stands_for;
         }
+        // z is kept as a logarithm: exp(loss/temperature) itself overflows for large losses.
         const double newest = log_moment_of(losses, factors, tilt);
         state.log_moment = log_mix(state.log_moment, newest, momentums[k]);
         for (size_t i = 0; i < batch.size(); ++i) {

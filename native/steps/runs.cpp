@@ -12,7 +12,7 @@ namespace fdrsvm::steps {
 namespace {
 
 constexpr double kAllLosses = -1.0, kPositiveLosses = 0.0;  // what counts in z is above it
-constexpr double kLogOfNothing = -1e100;
+constexpr double kLogOfNothing = -1e100;  // the published z starts at 0; -inf would give nan
 constexpr double kNoPenalty = 0.0, kNoStep = 0.0;
 
 // The clients of a run, each with equal masses.
@@ -49,6 +49,7 @@ void set_mean(ConstVector sum, size_t count, Vector out, Vector model) {
 
 }  // namespace
 
+// All clients' scores in one product: FedSGD needs no local model, so a round is one pass over X.
 void fedsgd_run(const Clients& clients, ConstVector epsilons, double learning_rate, Matrix models) {
     const size_t n_clients = clients.count(), width = clients.X.columns;
     Buffer<> w(width, 0.0), gradient(width), scores(clients.X.rows);
@@ -93,10 +94,11 @@ void feddro_run(const Clients& clients, const Draws& draws, ConstVector epsilons
     const size_t n_clients = clients.count(), width = clients.X.columns;
     const Members members(clients);
     Scratch scratch(width, largest_batch(draws));
-    Buffer<> w(width, 0.0), local(width), sum(width), found(n_clients);
+    Buffer<> w(width, 0.0), local(width), sum(width), log_moments(n_clients);
     Buffer<> momentums(draws.n_local, run.momentum);
     double log_moment = -kInfinity;
     for (size_t t = 0; t < models.rows; ++t) {
+        // The very first step has no z to mix with, [feddro].
         momentums[0] = t == 0 ? 1.0 : run.momentum;
         std::fill_n(sum.data(), width, 0.0);
         for (size_t g = 0; g < n_clients; ++g) {
@@ -104,11 +106,11 @@ void feddro_run(const Clients& clients, const Draws& draws, ConstVector epsilons
             std::copy_n(w.data(), width, local.data());
             TiltedState state = {local, log_moment, t * draws.n_local + 1};
             tilted_steps(members[g], draws.of_round(g, t), tilt, momentums, state, scratch);
-            found[g] = state.log_moment;
+            log_moments[g] = state.log_moment;
             add(sum, local);
         }
         set_mean(sum, n_clients, w, models[t]);
-        log_moment = log_mean(found);
+        log_moment = log_mean(log_moments);
     }
 }
 
@@ -117,7 +119,8 @@ void feddro_published_run(const Clients& clients, const Draws& draws, const Tilt
     const size_t n_clients = clients.count(), width = clients.X.columns;
     const Members members(clients);
     Scratch scratch(width, largest_batch(draws));
-    Buffer<> w(width, 0.0), sum(width), unmoved(width), found(n_clients), all(n_clients * width);
+    Buffer<> w(width, 0.0), sum(width), unmoved(width), log_moments(n_clients);
+    Buffer<> all(n_clients * width);
     const Matrix local = {all.data(), n_clients, width, width};
     const double rate = run.learning_rate / run.temperature, renewed = 1.0, kept = 0.0;
     const Tilt look = {kNoPenalty, kNoStep, run.temperature, kPositiveLosses};
@@ -130,13 +133,15 @@ void feddro_published_run(const Clients& clients, const Draws& draws, const Tilt
                 const Batches all_steps = draws.of_round(g, t);
                 return Batches{all_steps[s].data(), 1, all_steps.size};
             };
+            // The authors' code shares z at every local step, [feddro-published]: first all clients
+            // evaluate their batch without moving, then all move with the common z.
             for (size_t g = 0; g < n_clients; ++g) {
                 std::copy_n(local[g].data(), width, unmoved.data());
                 TiltedState state = {unmoved, -kInfinity, 1};
                 tilted_steps(members[g], batch(g), look, {&renewed, 1}, state, scratch);
-                found[g] = state.log_moment;
+                log_moments[g] = state.log_moment;
             }
-            const double newest = std::max(log_mean(found), kLogOfNothing);
+            const double newest = std::max(log_mean(log_moments), kLogOfNothing);
             log_moment = std::max(log_mix(log_moment, newest, run.momentum), kLogOfNothing);
             for (size_t g = 0; g < n_clients; ++g) {
                 TiltedState state = {local[g], log_moment, t * draws.n_local + s + 1};
