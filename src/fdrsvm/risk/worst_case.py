@@ -208,7 +208,16 @@ class RiskOracle:
         else:
             risk, cut = self._by_flips(w, intercept)
             if is_paper:
-                cut = self._hinge_cut(w, intercept)
+                # The hinge, with labels flipped where the paper's adversary flips them. On its zero
+                # piece a sample has no slope, and adds nothing to the constant.
+                margins = self.margins(w, intercept)
+                worst = self.worst_labels(self.loss, margins, w)
+                kept = np.where(margins < 1.0, 1.0 - worst.shares, 0.0)
+                flipped = np.where(margins > -1.0, worst.shares, 0.0)
+                residual = self.mass * self.y * (flipped - kept)
+                tilt = dot(residual, np.ones(residual.size))
+                slope = with_tilt(weighted_sum(residual, self.X), tilt)
+                cut = Cut(dot(self.mass, kept + flipped), slope, worst.rest)
         check_proof(risk.value, risk.proof)
         return risk, cut
 
@@ -236,18 +245,6 @@ class RiskOracle:
         """Which labels are flipped, for any loss, at the margins of ``w``."""
         least = loss.lipschitz * dual_norm(w, self.ball.norm)
         return self._labels.worst_case(*_losses(loss, margins), least)
-
-    def _hinge_cut(self, w: Array, intercept: float) -> Cut:
-        """A cut of the hinge, with labels flipped where the paper's adversary flips them."""
-        margins = self.margins(w, intercept)
-        worst = self.worst_labels(self.loss, margins, w)
-        # On the hinge's zero piece a sample has no slope, and adds nothing to the constant.
-        kept = np.where(margins < 1.0, 1.0 - worst.shares, 0.0)
-        flipped = np.where(margins > -1.0, worst.shares, 0.0)
-        residual = self.mass * self.y * (flipped - kept)
-        tilt = dot(residual, np.ones(residual.size))
-        slope = with_tilt(weighted_sum(residual, self.X), tilt)
-        return Cut(dot(self.mass, kept + flipped), slope, worst.rest)
 
     def _by_flips(self, w: Array, intercept: float) -> tuple[WorstCaseRisk, Cut]:
         """Equation [flips]: labels are flipped in order of gain; the rest moves features.
