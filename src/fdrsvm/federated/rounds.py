@@ -298,6 +298,8 @@ class _Run:
             (faulty if faults[g].breaks_a_rule else absent).append(names[g])
         newly_out = self._leave_out(round_, faulty, absent)
         self.progress = self.algorithm.progress(self.state)
+        # Each client's words may fit together and those of all still not: then nobody is named, and
+        # a run that is to go on starts its proof again.
         if self.on_fault == "drop" and self.progress.certificate.is_refuted:
             for client in range(self.federation.n_clients):
                 self.state = self.algorithm.forget(self.federation, self.state, client)

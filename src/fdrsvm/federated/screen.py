@@ -169,6 +169,7 @@ class Screen:
             judged = judge(federation, state, replies, self) if replies.values else {}
         if not judged:
             return replies, faults
+        # Gathered again without them: whatever the method does next must not see a word of theirs.
         for g in judged:
             updates[g] = None
         return Replies(updates), {**faults, **judged}
@@ -217,6 +218,8 @@ class Screen:
         touching: bool = True,
     ) -> Faults:
         """One risk and one cut of each client, also against all that ``evidence`` holds of it."""
+        # One call for both ways round: this round's cut against the risk at the best model, and
+        # all cuts kept against this round's risk.
         best = evidence.certificate
         past = kernels.Past(
             best_risks=best.risks,
@@ -301,6 +304,7 @@ def check_form(answer: Update | Failure, broadcast: Broadcast, form: Form) -> Fa
         return Fault("run", "the answer is of another run")
     if answer.round != broadcast.round:
         return Fault("round", f"the answer is of round {answer.round}, not {broadcast.round}")
+    # Names, types, shapes and finite numbers in one compiled pass: it sees every answer of all.
     values = answer.values
     wrong = form.compiled.fault(values if type(values) is dict else dict(values))
     return None if wrong is None else Fault(wrong[0], _words_of_form(*wrong, values, form))
