@@ -160,11 +160,14 @@ class Screen:
         # Whatever a client sends, its numbers may overflow in a rule: that is for the rule to see.
         with np.errstate(over="ignore", invalid="ignore"):
             for g, answer, broadcast in zip(asked, answers, broadcasts, strict=True):
+                if isinstance(answer, Failure):
+                    faults[g] = Fault(MISSING if answer.is_missing else ERROR, answer.reason)
+                    continue
                 fault = check_form(answer, broadcast, form)
-                if fault is not None:
-                    faults[g] = fault
-                elif isinstance(answer, Update):
+                if fault is None:
                     updates[g] = answer
+                else:
+                    faults[g] = fault
             replies = Replies(updates)
             judged = judge(federation, state, replies, self) if replies.values else {}
         if not judged:
@@ -294,10 +297,8 @@ def form_of(items: tuple[tuple[str, Shape], ...]) -> Form:
     return Form(shapes, tuple(triples), kernels.Form(shapes, triples, never_negative))
 
 
-def check_form(answer: Update | Failure, broadcast: Broadcast, form: Form) -> Fault | None:
-    """Whether there is an answer, to this broadcast, and its arrays can be read at all."""
-    if isinstance(answer, Failure):
-        return Fault(MISSING if answer.is_missing else ERROR, answer.reason)
+def check_form(answer: Update, broadcast: Broadcast, form: Form) -> Fault | None:
+    """Whether an answer is to this broadcast, and its arrays can be read at all."""
     if answer.client_id != broadcast.client_id:
         return Fault("client", f"the answer is from {answer.client_id!r}")
     if answer.run_id != broadcast.run_id:
