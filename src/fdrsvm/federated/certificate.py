@@ -123,6 +123,8 @@ class Certificate:
 
     def with_bound(self, value: float, radius: float, prove: Callable[[], Proof]) -> Certificate:
         """After a bound was computed; its proof is only made if it proves more."""
+        # Where nothing bounds w a bound holds up to a radius only, and may be higher than any that
+        # holds everywhere. Both are kept: a larger model voids the first, never the second.
         is_better = value > self.lower_bound
         is_better_everywhere = radius == np.inf and value > self.bound_everywhere
         if not (is_better or is_better_everywhere):
@@ -139,6 +141,7 @@ class Certificate:
 
         The best model stays if the federation does not count the client either.
         """
+        # Every bound so far may rest on the client's cuts: only the evaluation of the others stays.
         risks = self.risks.copy()
         risks[client] = np.nan
         return no_certificate(federation).with_point(
@@ -227,6 +230,7 @@ class Evidence:
                 _mix(old.slopes, cuts.slopes, newest),
                 _mix(old.norm_weights, cuts.norm_weights, newest),
             )
+        # The point first: how far a bound has to reach depends on the best model.
         objective = federation.objective(risks)
         certificate = self.certificate.with_point(federation, point, objective, risks)
         window = -max(1, _MAX_CUTS // federation.n_clients)

@@ -125,29 +125,16 @@ class Result:
     ----------
     certificate : Certificate
         The best model and what is proved of it; several models have one each in its ``parts``.
-    model : ndarray
-        The best model evaluated by all clients: weights, and the intercept last if there is one.
-        The newest one, with an objective of inf, if some client never answered.
     newest : ndarray
         The method's last iterate, whether or not it is the best.
-    objective : float
-        Weighted sum of the clients' worst-case risks at ``model``.
-    lower_bound : float
-        No model (with ||w||_* up to ``bound_radius``) has a smaller objective.
-    bound_radius : float
-        Infinite unless nothing bounds w: a box support, or epsilon = 0.
-    gap : float
-        (objective - lower_bound) / objective.
-    risks : ndarray of shape (n_clients,)
-        Each client's worst-case risk at ``model``.
-    n_rounds : int
-        Rounds used; a last exchange that only evaluates is not counted.
     reason : Stop
         Why it stopped.
     history : tuple of RoundRecord
         One record per round.
-    standing : Certificate
-        Another name of ``certificate``.
+    federation : Federation
+        The clients, and the weights of those who still count.
+    run_id : str
+        The run's name in messages and files.
     left_out : mapping
         Clients without which the run went on, each with the round after which it did. Objective,
         bound, gap and the weights of ``federation`` are those of the others.
@@ -162,35 +149,46 @@ class Result:
     left_out: Mapping[str, int] = field(default_factory=dict)
 
     @property
-    def model(self) -> Array:  # noqa: D102
+    def model(self) -> Array:
+        """The best model evaluated by all clients: weights, and the intercept last if there is one.
+
+        The newest one, with an objective of inf, if some client never answered.
+        """
         return self.certificate.model
 
     @property
-    def objective(self) -> float:  # noqa: D102
+    def objective(self) -> float:
+        """Weighted sum of the clients' worst-case risks at ``model``."""
         return self.certificate.objective
 
     @property
-    def lower_bound(self) -> float:  # noqa: D102
+    def lower_bound(self) -> float:
+        """No model (with ||w||_* up to ``bound_radius``) has a smaller objective."""
         return self.certificate.lower_bound
 
     @property
-    def bound_radius(self) -> float:  # noqa: D102
+    def bound_radius(self) -> float:
+        """Infinite unless nothing bounds w: a box support, or epsilon = 0."""
         return self.certificate.radius
 
     @property
-    def gap(self) -> float:  # noqa: D102
+    def gap(self) -> float:
+        """(objective - lower_bound) / objective."""
         return self.certificate.gap
 
     @property
-    def risks(self) -> Array:  # noqa: D102
+    def risks(self) -> Array:
+        """Each client's worst-case risk at ``model``."""
         return self.certificate.risks
 
     @property
-    def n_rounds(self) -> int:  # noqa: D102
+    def n_rounds(self) -> int:
+        """Rounds used; a last exchange that only evaluates is not counted."""
         return len(self.history)
 
     @property
-    def standing(self) -> Certificate:  # noqa: D102
+    def standing(self) -> Certificate:
+        """Another name of ``certificate``."""
         return self.certificate
 
 
@@ -298,6 +296,8 @@ class _Run:
             (faulty if faults[g].breaks_a_rule else absent).append(names[g])
         newly_out = self._leave_out(round_, faulty, absent)
         self.progress = self.algorithm.progress(self.state)
+        # Each client's words may fit together and those of all still not: then nobody is named, and
+        # a run that is to go on starts its proof again.
         if self.on_fault == "drop" and self.progress.certificate.is_refuted:
             for client in range(self.federation.n_clients):
                 self.state = self.algorithm.forget(self.federation, self.state, client)

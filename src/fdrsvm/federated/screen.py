@@ -160,15 +160,19 @@ class Screen:
         # Whatever a client sends, its numbers may overflow in a rule: that is for the rule to see.
         with np.errstate(over="ignore", invalid="ignore"):
             for g, answer, broadcast in zip(asked, answers, broadcasts, strict=True):
+                if isinstance(answer, Failure):
+                    faults[g] = Fault(MISSING if answer.is_missing else ERROR, answer.reason)
+                    continue
                 fault = check_form(answer, broadcast, form)
-                if fault is not None:
-                    faults[g] = fault
-                elif isinstance(answer, Update):
+                if fault is None:
                     updates[g] = answer
+                else:
+                    faults[g] = fault
             replies = Replies(updates)
             judged = judge(federation, state, replies, self) if replies.values else {}
         if not judged:
             return replies, faults
+        # Gathered again without them: whatever the method does next must not see a word of theirs.
         for g in judged:
             updates[g] = None
         return Replies(updates), {**faults, **judged}
@@ -217,6 +221,8 @@ class Screen:
         touching: bool = True,
     ) -> Faults:
         """One risk and one cut of each client, also against all that ``evidence`` holds of it."""
+        # One call for both ways round: this round's cut against the risk at the best model, and
+        # all cuts kept against this round's risk.
         best = evidence.certificate
         past = kernels.Past(
             best_risks=best.risks,
@@ -291,16 +297,15 @@ def form_of(items: tuple[tuple[str, Shape], ...]) -> Form:
     return Form(shapes, tuple(triples), kernels.Form(shapes, triples, never_negative))
 
 
-def check_form(answer: Update | Failure, broadcast: Broadcast, form: Form) -> Fault | None:
-    """Whether there is an answer, to this broadcast, and its arrays can be read at all."""
-    if isinstance(answer, Failure):
-        return Fault(MISSING if answer.is_missing else ERROR, answer.reason)
+def check_form(answer: Update, broadcast: Broadcast, form: Form) -> Fault | None:
+    """Whether an answer is to this broadcast, and its arrays can be read at all."""
     if answer.client_id != broadcast.client_id:
         return Fault("client", f"the answer is from {answer.client_id!r}")
     if answer.run_id != broadcast.run_id:
         return Fault("run", "the answer is of another run")
     if answer.round != broadcast.round:
         return Fault("round", f"the answer is of round {answer.round}, not {broadcast.round}")
+    # Names, types, shapes and finite numbers in one compiled pass: it sees every answer of all.
     values = answer.values
     wrong = form.compiled.fault(values if type(values) is dict else dict(values))
     return None if wrong is None else Fault(wrong[0], _words_of_form(*wrong, values, form))

@@ -122,7 +122,8 @@ class Cuts:
         """A round later: without cuts that have not mattered for long, or are too many."""
         ages = np.where(active, 0, self.ages + 1)
         cuts = replace(self, ages=ages).select(ages <= max_age)
-        order = np.lexsort((cuts.ages, cuts.owners))  # by client, those that matter first
+        # Of each client the youngest max_cuts: a rank is the place among its own, by age.
+        order = np.lexsort((cuts.ages, cuts.owners))
         owners = cuts.owners[order]
         rank = np.arange(owners.size) - np.searchsorted(owners, owners)
         return cuts.select(np.sort(order[rank < max_cuts]))
@@ -346,17 +347,23 @@ class Bundle(Algorithm[BundleState]):
         lowest, certificate = self._lowest(federation, state, model)
         centre, lower, objective = state.centre, certificate.lower_bound, certificate.objective
         upper = min(objective, state.centre_guess)
+        # The projection is the safe step: near the centre, where the model is good, and below it by
+        # a fixed share of the gap. The minimiser of M is often far off, but cuts on the way to it
+        # are what lifts the bound: so clients are asked half way.
         nearest = project_onto_level(model, centre, lower + self.level * max(upper - lower, 0.0))
         points = [_towards(centre, nearest.w, 1.0), _towards(centre, lowest.w, 0.5)]
         if not state.centre_guess == objective < np.inf:  # somebody's risk there is a guess
             points.append(centre)
         active = np.maximum(lowest.bound.shares, nearest.shares) > _ACTIVE
+        # At the optimum the clients' slopes cancel on average. A price takes off by how much one
+        # client's differs from the mean: so priced, its own optimum is near the common one.
         prices = np.zeros(state.prices.shape)
         if self.cuts == "summed":  # in a sum the cuts of all clients have the same share
             active = np.tile(active, federation.n_clients)
         else:
             slopes = lowest.bound.slope_by_client
             prices = np.asarray(slopes - weighted_sum(federation.alphas, slopes))
+        # A step as long as the centre itself then costs _PROX/2 objectives.
         size = dot(centre, centre)
         return replace(
             state,
