@@ -1,1 +1,1 @@
-"""From a table to the rows of a client: reading, the contract, scaling."""
+"""From a table to a client: reading, the contract, scaling, and what training is given."""

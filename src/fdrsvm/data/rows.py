@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -34,13 +34,6 @@ Labels: TypeAlias = npt.NDArray[Any]
 
 _MAX_CONTRACT = 1 << 24
 _MOST_LISTED = 12
-
-
-class Source(NamedTuple):
-    """A data file; ``client`` is None if a column says whose rows they are."""
-
-    client: str | None
-    path: Path
 
 
 @dataclass(frozen=True)
@@ -118,8 +111,8 @@ class Rows:
 
         A label is known by its text: ``1`` and ``"1"`` are the same in a file.
         """
-        found = match_labels(self.labels, classes)
-        unknown = np.flatnonzero(found < 0)
+        codes = match_labels(self.labels, classes)
+        unknown = np.flatnonzero(codes < 0)
         if unknown.size:
             row = int(unknown[0])
             client = str(self.clients[row])
@@ -130,7 +123,7 @@ class Rows:
                 f"row {place} of client {client!r} is {self.labels[row].item()!r} "
                 f"({unknown.size} in all)",
             )
-        return found
+        return codes
 
     def counts(self) -> dict[str, int]:
         """How many rows each client has."""
@@ -154,41 +147,41 @@ def read_rows(
         Whether the label column is needed.
     """
     contract = _read_contract(settings.contract)
-    sources = find_sources(settings)
     wanted = features if features is not None else (contract.names if contract else None)
-    parts, unseen = [], set(settings.ignore)
-    for source in sources:
-        table = read_table(source.path)
+    tables, unseen = [], set(settings.ignore)
+    for client, path in _find_files(settings):
+        table = read_table(path)
         unseen -= set(table.columns)
-        part = _read_source(
+        rows = _read_rows(
             table,
-            source,
+            client,
+            str(path),
             settings,
             wanted,
             contract,
             with_labels=with_labels,
             may_have_more=features is not None,
         )
-        wanted = part.feature_names
-        parts.append(part)
+        wanted = rows.feature_names
+        tables.append(rows)
     if unseen:
         raise InvalidInputError(
             "ignore", "must name columns that some file has", f"none has {_listed(sorted(unseen))}"
         )
-    ys = [part.y for part in parts if part.y is not None]
+    ys = [rows.y for rows in tables if rows.y is not None]
     if len({y.dtype.kind for y in ys}) > 1:  # where some are numbers and some text, all are text
         ys = [y.astype(np.str_) for y in ys]
     return Rows(
-        X=np.concatenate([part.X for part in parts]),
+        X=np.concatenate([rows.X for rows in tables]),
         y=np.concatenate(ys) if ys else None,
-        clients=np.concatenate([part.clients for part in parts]),
-        feature_names=parts[0].feature_names,
+        clients=np.concatenate([rows.clients for rows in tables]),
+        feature_names=tables[0].feature_names,
         contract=contract,
     )
 
 
-def find_sources(settings: DataSettings) -> list[Source]:
-    """All files with their clients, in order; names differ."""
+def _find_files(settings: DataSettings) -> list[tuple[str | None, Path]]:
+    """All files with their clients, in order; the client is None where a column tells."""
     files = []
     for path in settings.paths:
         inside = data_files(path) if path.is_dir() else [path]
@@ -201,11 +194,11 @@ def find_sources(settings: DataSettings) -> list[Source]:
         raise InvalidInputError(
             "client-column", "must not be given with files of named clients", "both are"
         )
-    sources = [Source(None if is_split else path.stem, path) for path in files]
-    sources += [Source(name, path) for name, path in settings.named.items()]
+    sources = [(None if is_split else path.stem, path) for path in files]
+    sources += settings.named.items()
     if not sources:
         raise InvalidInputError("data", "must be one or more files", "there is none")
-    names = Counter(source.client for source in sources if source.client is not None)
+    names = Counter(client for client, _ in sources if client is not None)
     for name, count in names.most_common(1):
         if count > 1:
             raise InvalidInputError(
@@ -233,9 +226,10 @@ def _read_contract(path: Path | None) -> FeatureContract | None:
         raise CorruptDataError(f"{path}: {error}") from None
 
 
-def _read_source(
+def _read_rows(
     table: Table,
-    source: Source,
+    client: str | None,
+    where: str,
     settings: DataSettings,
     wanted: Sequence[str] | None,
     contract: FeatureContract | None,
@@ -243,8 +237,7 @@ def _read_source(
     with_labels: bool,
     may_have_more: bool,
 ) -> Rows:
-    where = str(source.path)
-    y, clients = None, np.full(table.n_rows, source.client)
+    y, clients = None, np.full(table.n_rows, client)
     if with_labels:
         rule = "every label must be text or a whole number"
         y = _read_names(table, settings.label, "label", where, rule, "is not")
@@ -255,8 +248,7 @@ def _read_source(
     taken = (settings.label, settings.client_column or settings.label, *settings.ignore)
     rest = table.without(*taken)
     if contract is not None:
-        client = source.client or where
-        checked = contract.check(rest, y, client=client, clip=settings.clip)
+        checked = contract.check(rest, y, client=client or where, clip=settings.clip)
         return Rows(checked.X, y, clients, contract.names, contract)
     features = _check_columns(rest, wanted, where, may_have_more=may_have_more)
     _refuse_text(rest, features, where, may_ignore=not may_have_more)
@@ -299,13 +291,13 @@ def _check_columns(
             f"must have the columns {_listed(wanted)}",
             f"it lacks {_listed(missing)}",
         )
-    known = set(wanted)  # or many columns take for ever
-    more = [name for name in table.columns if name not in known]
-    if more and not may_have_more:
+    known = set(wanted)  # a list would take quadratic time
+    others = [name for name in table.columns if name not in known]
+    if others and not may_have_more:
         raise InvalidInputError(
             where,
             f"must have the same columns as the files before, {_listed(wanted)}",
-            f"it also has {_listed(more)}; ignore them, or give a contract",
+            f"it also has {_listed(others)}; ignore them, or give a contract",
         )
     return tuple(wanted)
 
@@ -349,5 +341,5 @@ def _kind(item: Any) -> str:
 
 def _listed(names: Iterable[str], most: int = _MOST_LISTED) -> str:
     listed = list(names)
-    more = f" and {len(listed) - most} more" if len(listed) > most else ""
-    return ", ".join(map(repr, listed[:most])) + more
+    rest = f" and {len(listed) - most} more" if len(listed) > most else ""
+    return ", ".join(map(repr, listed[:most])) + rest

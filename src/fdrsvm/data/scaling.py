@@ -144,7 +144,7 @@ class _Scaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # type: i
 
     def transform(self, X: Any) -> Matrix:
         """X shifted and scaled: a dense array, or CSR if X is sparse."""
-        X = self._moved(self._read(X))
+        X = self._within_limits(self._read(X))
         offset, scale = self._offset_and_scale()
         with np.errstate(over="ignore"):
             if sparse.issparse(X):
@@ -166,7 +166,7 @@ class _Scaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # type: i
         """What a feature is shifted by, if at all, and then divided by."""
         raise NotImplementedError
 
-    def _moved(self, X: Matrix) -> Matrix:
+    def _within_limits(self, X: Matrix) -> Matrix:
         """Rows as they are transformed."""
         return X
 
@@ -312,7 +312,7 @@ class FederatedMinMaxScaler(_Scaler):
     def _offset_and_scale(self) -> tuple[Array | None, Array]:
         return self.low_, self.range_
 
-    def _moved(self, X: Array) -> Array:
+    def _within_limits(self, X: Array) -> Array:
         if self.clip:
             return np.clip(X, self.low_, self.high_)
         if self.limits is not None:

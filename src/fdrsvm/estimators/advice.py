@@ -168,7 +168,7 @@ def judge(
         faults.append(f"ignores all features (its score varies by {spread:.1g} over all rows)")
     # Which class a flat model is left with is chance; the rarest is what it has given up on.
     concerned = (occur > 0.0) & (is_missed | is_flat)
-    # In parts of what a class had if all classes had equally many rows.
+    # Rows of the rarest class, beside what it would have if all classes had equally many.
     share = float(occur[concerned].min() * len(counts) / counts.sum())
     balances = share < RARE and setting.class_weight != BALANCED
     return DegenerateModelWarning(
