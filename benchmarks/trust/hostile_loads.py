@@ -149,7 +149,7 @@ class FileReader(Reader):
     def __init__(
         self,
         name: str,
-        originals: Sequence[bytes],
+        contents: Sequence[Any],
         load: Callable[[Path], Any],
         write: Callable[[Any, Path], None],
         path: Path,
@@ -160,6 +160,7 @@ class FileReader(Reader):
             write(content, again)
             return again.read_bytes()
 
+        originals = [written(content) for content in contents]
         super().__init__(name, originals, lambda _: load(path), written)
         self.path = path
 
@@ -239,11 +240,7 @@ def _model_reader(folder: Path) -> Reader:
         ),
     ]
     path = folder / "model.safetensors"
-    originals = []
-    for model in models:
-        save_model(model, path)
-        originals.append(path.read_bytes())
-    return FileReader("model files", originals, load_model, save_model, path)
+    return FileReader("model files", models, load_model, save_model, path)
 
 
 def _checkpoint_reader(
@@ -257,11 +254,7 @@ def _checkpoint_reader(
         (folder / "written" / f"round-{snapshot.round:06d}.safetensors").replace(path)
 
     path = folder / "round-000004.safetensors"
-    originals = []
-    for content in snapshots:
-        write(content, path)
-        originals.append(path.read_bytes())
-    return FileReader("checkpoints", originals, read_checkpoint, write, path)
+    return FileReader("checkpoints", snapshots, read_checkpoint, write, path)
 
 
 def _memory_reader(folder: Path, memories: Sequence[Memory]) -> Reader:
@@ -273,11 +266,7 @@ def _memory_reader(folder: Path, memories: Sequence[Memory]) -> Reader:
         other.path.replace(path)
 
     (folder / "memory").mkdir()
-    originals = []
-    for memory in memories:
-        file.write(memory)
-        originals.append(file.path.read_bytes())
-    return FileReader("client memories", originals, lambda _: file.read(), write, file.path)
+    return FileReader("client memories", memories, lambda _: file.read(), write, file.path)
 
 
 def _profile_reader(recorded: _Recorded) -> Reader:
