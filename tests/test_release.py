@@ -45,7 +45,8 @@ def test_both_distributions_have_one_licence_and_need_the_same_python():
         assert paper[name] == own[name]
     needed = {line for line in paper["dependencies"] if not line.startswith("fdr-svm[")}
     ours = {*own["dependencies"], *own["optional-dependencies"]["experiments"]}
-    assert needed - ours == {"pillow>=10,<14"}  # one bound for what both need
+    # One bound for what both need.
+    assert needed - ours == {"pandas>=2.2,<4", "pillow>=10,<14"}
 
 
 def test_the_citation_names_the_paper():

@@ -7,19 +7,10 @@
 from __future__ import annotations
 
 from fdrsvm.datasets import corrupt, partition
+from fdrsvm.datasets._pump_features import FEATURE_NAMES, pump_features
+from fdrsvm.datasets._pump_model import PumpParameters, PumpRun, simulate_pump
 from fdrsvm.datasets.fetch import DataWarning, FetchError
-from fdrsvm.datasets.pump import (
-    FEATURE_NAMES,
-    PumpData,
-    PumpParameters,
-    PumpPool,
-    PumpRun,
-    make_pump,
-    make_pump_pool,
-    pump_features,
-    simulate_pump,
-    split_pump_pool,
-)
+from fdrsvm.datasets.pump import PumpData, PumpPool, make_pump, make_pump_pool, split_pump_pool
 from fdrsvm.datasets.synthetic import ScalabilityData, make_scalability
 from fdrsvm.datasets.uci import UCI_NAMES, DataError, load_uci
 

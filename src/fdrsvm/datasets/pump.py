@@ -16,33 +16,11 @@ import numpy.typing as npt
 
 from fdrsvm.core.arrays import Array, check_choice, check_non_negative
 from fdrsvm.data.scaling import FederatedMinMaxScaler
-from fdrsvm.datasets._pump_features import FEATURE_NAMES, power_spectrum, pump_features
-from fdrsvm.datasets._pump_model import (
-    SAMPLE_RATE,
-    STEP,
-    PumpParameters,
-    PumpRun,
-    simulate_pump,
-)
+from fdrsvm.datasets._pump_features import FEATURE_NAMES, pump_features
+from fdrsvm.datasets._pump_model import SAMPLE_RATE, STEP, simulate_pump
 from fdrsvm.datasets._random import RandomState, spawn
 from fdrsvm.datasets.corrupt import flip_labels
 from fdrsvm.errors import InvalidInputError
-
-__all__ = [
-    "FEATURE_NAMES",
-    "SETTINGS",
-    "SEVERITIES",
-    "PumpData",
-    "PumpParameters",
-    "PumpPool",
-    "PumpRun",
-    "make_pump",
-    "make_pump_pool",
-    "power_spectrum",
-    "pump_features",
-    "simulate_pump",
-    "split_pump_pool",
-]
 
 IntArray = npt.NDArray[np.int64]
 
