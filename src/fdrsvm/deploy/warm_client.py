@@ -30,6 +30,7 @@ import threading
 import time
 import traceback
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType, SimpleNamespace
 
@@ -222,18 +223,15 @@ def write_shims(home: Path) -> Path:
     return bin_folder
 
 
+@dataclass(eq=False)
 class Nursery:
     """Forks a child for each request, and tells whoever asked how it ended."""
 
-    def __init__(
-        self,
-        listener: socket.socket,
-        node: subprocess.Popen[bytes],
-        on_answer: Callable[[str], None] = lambda _: None,
-    ) -> None:
-        self.listener = listener
-        self.node = node
-        self.on_answer = on_answer
+    listener: socket.socket
+    node: subprocess.Popen[bytes]
+    on_answer: Callable[[str], None] = lambda _: None
+
+    def __post_init__(self) -> None:
         self.children: dict[int, tuple[socket.socket, int]] = {}  # who asked, what a child tells
         self.ends_at = float("inf")
         self.is_stopping = False
