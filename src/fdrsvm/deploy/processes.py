@@ -4,7 +4,7 @@ Signals that end a command become an exception, so that nothing it started stays
 
 A pid can be given to another process later, so the time at which a process started is kept with it;
 one that does not match is not ours and is left alone. A zombie has ended: where nobody waits for
-orphans, as in some containers, it would stay for ever, so psutil's own waiting is not used.
+orphans, as in some containers, it would stay forever, so psutil's own waiting is not used.
 """
 
 from __future__ import annotations
