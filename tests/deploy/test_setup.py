@@ -30,9 +30,8 @@ from fdrsvm.deploy.engine import (
     supernode_arguments,
 )
 from fdrsvm.deploy.founding import init
-from fdrsvm.deploy.interruption import Interrupted
 from fdrsvm.deploy.layout import ClientFolder, ServerFolder, app_config, toml_value
-from fdrsvm.deploy.processes import Started, read_list, start, stop, write_list
+from fdrsvm.deploy.processes import Interrupted, Started, read_list, start, stop, write_list
 from fdrsvm.deploy.server_side import read_settings
 from fdrsvm.deploy.settings import RunSettings
 from fdrsvm.federated.audit import AuditLog, read_audit
@@ -499,7 +498,7 @@ def test_processes_are_ended_with_all_that_they_started(tmp_path, monkeypatch):
 
 RAISING = """
 import os, signal, sys
-from fdrsvm.deploy.interruption import Interrupted, signals_raised, uninterrupted
+from fdrsvm.deploy.processes import Interrupted, signals_raised, uninterrupted
 number = int(sys.argv[1])
 signal.signal(number, signal.default_int_handler if number == signal.SIGINT else signal.SIG_DFL)
 told = []
@@ -532,7 +531,7 @@ def test_a_signal_is_raised_once_and_never_within_a_block(number):
 def test_a_signal_that_is_ignored_stays_so():
     code = """
 import os, signal
-from fdrsvm.deploy.interruption import signals_raised
+from fdrsvm.deploy.processes import signals_raised
 signal.signal(signal.SIGHUP, signal.SIG_IGN)
 with signals_raised():
     os.kill(os.getpid(), signal.SIGHUP)

@@ -199,7 +199,7 @@ def _follow(
 
 def _until_signal(command: Callable[[], int]) -> int:
     """Its exit code; that of shells if a signal ends it, after all that it started has ended."""
-    from fdrsvm.deploy.interruption import Interrupted, signals_raised
+    from fdrsvm.deploy.processes import Interrupted, signals_raised
 
     try:
         with signals_raised():

@@ -141,7 +141,7 @@ def register_aside(server: ServerFolder) -> None:
 
 
 def register_and_report(server: ServerFolder, superlink: Started) -> None:
-    """Whatever goes wrong is in the server's log: nobody else would tell."""
+    """Register the plants' keys; whatever goes wrong is in the server's log, its only reader."""
     try:
         wait_for_server(server, superlink)
         new = register_nodes(server)
@@ -154,20 +154,21 @@ def register_and_report(server: ServerFolder, superlink: Started) -> None:
 
 
 def check_server(client: ClientFolder, timeout: float = 5.0) -> str | None:
-    """None if a plant can reach its server; a word about it if it is not there (yet).
+    """None if a plant can reach its server; a line about it if it does not answer yet.
 
     Raises
     ------
     FDRSVMError
-        If there is a server with another certificate, or with another time, since Flower lets in
-        no node whose clock differs: no use to wait for that.
+        If there is a server with another certificate, or with another time (Flower lets in no
+        node whose clock differs): waiting would not help.
     """
     host, _, port = client.server.rpartition(":")
     host = host.strip("[]")
     try:
         context = ssl.create_default_context(cafile=str(client.path / "ca.crt"))
     except OSError as error:
-        reason = error.strerror if isinstance(error, FileNotFoundError) else "it is no certificate"
+        is_missing = isinstance(error, FileNotFoundError)
+        reason = error.strerror if is_missing else "it is not a certificate"
         raise FDRSVMError(
             f"{client.path / 'ca.crt'} cannot be read ({reason}); "
             "ask the server's operator for this federation's ca.crt"
@@ -230,7 +231,7 @@ def flwr(server: ServerFolder, *arguments: str) -> dict[str, Any]:
     answer = last_json(done.stdout)
     if done.returncode or not answer.get("success", True):
         reason = str(answer.get("error-message") or done.stderr or done.stdout).strip()
-        last_line = reason.splitlines()[-1].strip() if reason else "it failed without a word"
+        last_line = reason.splitlines()[-1].strip() if reason else "it failed and gave no reason"
         raise FDRSVMError(f"flwr {' '.join(arguments[:2])}: {last_line}")
     return answer
 
@@ -238,7 +239,7 @@ def flwr(server: ServerFolder, *arguments: str) -> dict[str, Any]:
 def register_nodes(server: ServerFolder) -> list[str]:
     """Let in the nodes whose public keys stand in the server's folder, and no others.
 
-    A key that was taken out of the folder, or replaced, is let in no more, nor is a node that
+    A key that was taken out of the folder, or replaced, is not let in any more, nor is a node that
     somebody else registered. Returns the names of new ones.
 
     Raises
@@ -271,7 +272,7 @@ def register_nodes(server: ServerFolder) -> list[str]:
         new.append(name)
     if refused:
         raise FDRSVMError(
-            f"not registered: {'; '.join(refused)}. Flower takes a key once only: make a new one, "
+            f"not registered: {'; '.join(refused)}. Flower takes a key only once: make a new one, "
             f"or end the server and remove {server.flower_home / 'state.db'}"
         )
     return new
@@ -291,7 +292,7 @@ def _node_list(server: ServerFolder) -> dict[str, str]:
 
 
 def _known_nodes(server: ServerFolder) -> dict[str, dict[str, str]]:
-    """By name: Flower's number of the node and its key's SHA-256. Flower does not tell names."""
+    """By name: Flower's number of the node and its key's SHA-256. Flower's list has no names."""
     try:
         return dict(json.loads((server.flower_home / _NODES).read_text()))
     except (FileNotFoundError, ValueError):

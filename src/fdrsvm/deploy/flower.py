@@ -15,7 +15,7 @@ from __future__ import annotations
 import hashlib
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import KW_ONLY, dataclass, field
 from typing import Any, TypeVar
 
 from flwr.app import ConfigRecord, Message, RecordDict
@@ -112,6 +112,7 @@ class _Errand:
         return event
 
 
+@dataclass(eq=False)
 class FlowerTransport:
     """Clients behind Flower's grid.
 
@@ -133,29 +134,19 @@ class FlowerTransport:
         Seconds between two looks for answers, and after which silence a message is sent again.
     """
 
-    def __init__(
-        self,
-        grid: Any,
-        *,
-        task: Task,
-        expected: Sequence[str] = (),
-        n_clients: int = 0,
-        join_deadline: float = 120.0,
-        listener: Listener | None = None,
-        poll: float = 0.1,
-        look_around: float = 2.0,
-        resend_after: float = 120.0,
-    ) -> None:
-        self.grid = grid
-        self.task = task
-        self.expected = tuple(expected)
-        self.n_clients = n_clients
-        self.join_deadline = join_deadline
-        self.poll = poll
-        self.look_around = look_around
-        self.resend_after = resend_after
+    grid: Any
+    _: KW_ONLY
+    task: Task
+    expected: Sequence[str] = ()
+    n_clients: int = 0
+    join_deadline: float = 120.0
+    listener: Listener = lambda _: None
+    poll: float = 0.1
+    look_around: float = 2.0
+    resend_after: float = 120.0
+
+    def __post_init__(self) -> None:
         self.introductions: dict[str, Introduction] = {}
-        self._tell: Listener = listener if listener is not None else lambda _: None
         self._node_of: dict[str, int] = {}
         self._greeted: dict[str, int] = {}  # by message id
         self._refused: dict[int, tuple[str, str]] = {}
@@ -249,7 +240,9 @@ class FlowerTransport:
             name, reason = self._introduce(reply, node_id)
             if reason is not None:
                 self._refused[node_id] = (name, reason)
-                self._tell({"event": "refused", "client": name, "node": node_id, "reason": reason})
+                self.listener(
+                    {"event": "refused", "client": name, "node": node_id, "reason": reason}
+                )
 
     def _introduce(self, reply: Message, node_id: int) -> tuple[str, str | None]:
         """Takes a client in; its name, and why not if so. A key says more than a client does."""
@@ -288,7 +281,7 @@ class FlowerTransport:
                 )
             return f"node {self._node_of[name]} has this client-id already"
         self.introductions[name], self._node_of[name] = introduction, node_id
-        self._tell(
+        self.listener(
             {
                 "event": "joined" if before is None else "rejoined",
                 "client": name,
@@ -332,7 +325,7 @@ class FlowerTransport:
             if name not in answers:
                 errand.ended = time.monotonic()
                 answers[name] = errand.silence(deadline)
-            self._tell(errand.event(answers[name]))
+            self.listener(errand.event(answers[name]))
         self._answered |= {name for name, a in answers.items() if isinstance(a, Update)}
         self._absent = {
             name for name, a in answers.items() if isinstance(a, Failure) and a.is_missing

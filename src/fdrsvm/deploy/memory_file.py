@@ -1,9 +1,9 @@
 """What a client remembers of a run, in a file of its own: a node may be restarted at any time.
 
-One file a run and client, written whole or not at all before the answer is sent. So an answer that
-the server has is never newer than the memory, and a round that is asked for again has the same
-bits. From reading to writing the client's folder is locked, so that of two processes that got the
-same message one waits for the other.
+There is one file per run and client, written whole or not at all before the answer is sent. So an
+answer that the server has is never newer than the memory, and a round that is asked for again has
+the same bits. From reading to writing the client's folder is locked, so that of two processes that
+got the same message one waits for the other.
 """
 
 from __future__ import annotations

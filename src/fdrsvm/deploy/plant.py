@@ -191,13 +191,13 @@ def rows_of(plant: Plant) -> PlantRows:
 def _looks_of(plant: Plant) -> object:
     """What the system says of a plant's files; None if a change might not show in it."""
     try:
-        found = [os.stat(path) for path in (plant.data, plant.contract) if path is not None]
+        files = [os.stat(path) for path in (plant.data, plant.contract) if path is not None]
     except OSError:
         return None
-    if time.time_ns() - max(max(one.st_mtime_ns, one.st_ctime_ns) for one in found) < _SETTLED_NS:
+    if time.time_ns() - max(max(one.st_mtime_ns, one.st_ctime_ns) for one in files) < _SETTLED_NS:
         return None
     return [
-        (one.st_dev, one.st_ino, one.st_size, one.st_mtime_ns, one.st_ctime_ns) for one in found
+        (one.st_dev, one.st_ino, one.st_size, one.st_mtime_ns, one.st_ctime_ns) for one in files
     ]
 
 

@@ -1,8 +1,10 @@
 """Processes that outlive the command that started them: found again, and ended, by their pids.
 
+Signals that end a command become an exception, so that nothing it started stays behind.
+
 A pid can be given to another process later, so the time at which a process started is kept with it;
 one that does not match is not ours and is left alone. A zombie has ended: where nobody waits for
-orphans, as in some containers, it would stay for ever, so psutil's own waiting is not used.
+orphans, as in some containers, it would stay forever, so psutil's own waiting is not used.
 """
 
 from __future__ import annotations
@@ -11,10 +13,12 @@ import contextlib
 import json
 import signal
 import subprocess
+import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from types import FrameType
 
 from fdrsvm.core.files import write_atomically
 from fdrsvm.errors import FDRSVMError
@@ -25,6 +29,7 @@ except ModuleNotFoundError as error:
     raise FDRSVMError(f"{error.name} is missing: pip install 'fdr-svm[flower]'") from None
 
 _PATIENCE, _GRACE = 20.0, 5.0  # seconds for a process to end, and then for what it started
+_ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _CHILDREN: dict[int, subprocess.Popen[bytes]] = {}  # what ended must be waited for by its parent
 
 
@@ -145,3 +150,66 @@ def family_memory(pid: int) -> int:
         with contextlib.suppress(psutil.Error):
             total += int(getattr(psutil.Process(one).memory_full_info(), "pss", 0))
     return total
+
+
+class Interrupted(KeyboardInterrupt):
+    """One of the signals that end a command has come; ``number`` is the signal's."""
+
+    def __init__(self, number: int) -> None:
+        self.number = number
+        super().__init__(signal.Signals(number).name)
+
+
+class _Watch:
+    """Which signal has come first, and how many blocks must end before it is raised."""
+
+    def __init__(self) -> None:
+        self.seen = 0
+        self.is_raised = False
+        self.n_blocks = 0
+
+    def note(self, number: int = 0, frame: FrameType | None = None) -> None:  # noqa: ARG002
+        """A signal has come, or a block has ended."""
+        self.seen = self.seen or number
+        if self.seen and not self.n_blocks and not self.is_raised:
+            self.is_raised = True
+            raise Interrupted(self.seen)
+
+
+_watch = _Watch()
+
+
+@contextlib.contextmanager
+def signals_raised() -> Iterator[None]:
+    """SIGINT, SIGTERM and SIGHUP raise Interrupted, once: what is ended for it ends in peace.
+
+    Those that are ignored already, as under nohup, stay so.
+    """
+    global _watch
+    if threading.current_thread() is not threading.main_thread():  # only that one gets signals
+        yield
+        return
+    _watch = _Watch()
+    before = {number: signal.getsignal(number) for number in _ENDING}
+    watched = [number for number in _ENDING if before[number] != signal.SIG_IGN]
+    for number in watched:
+        signal.signal(number, _watch.note)
+    try:
+        yield
+    finally:
+        for number in watched:
+            signal.signal(number, before[number])
+        _watch = _Watch()
+
+
+@contextlib.contextmanager
+def uninterrupted() -> Iterator[None]:
+    """A signal waits for the end of this block: what starts a process must live to know it."""
+    watch, is_main = _watch, threading.current_thread() is threading.main_thread()
+    watch.n_blocks += is_main
+    try:
+        yield
+    finally:
+        watch.n_blocks -= is_main
+    if is_main:
+        watch.note()

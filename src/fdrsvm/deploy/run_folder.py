@@ -110,7 +110,7 @@ class RunRecord:
 
 @contextlib.contextmanager
 def claimed(folder: Path) -> Iterator[None]:
-    """No other run writes into the folder meanwhile; one that tries is told so."""
+    """Keep the folder to one run: another that tries to write into it is refused."""
     import fcntl  # federations are on Linux or macOS
 
     folder.mkdir(parents=True, exist_ok=True)
@@ -126,7 +126,7 @@ def claimed(folder: Path) -> Iterator[None]:
 
 @contextlib.contextmanager
 def room_for_failure(folder: Path) -> Iterator[None]:
-    """Keep room on the disk meanwhile, in which the reason of a failure fits when it is full."""
+    """Reserve room on the disk for the reason of a failure, which may be that the disk is full."""
     path = folder / FAILURE
     try:
         with path.open("wb") as file:
@@ -143,7 +143,7 @@ def room_for_failure(folder: Path) -> Iterator[None]:
 
 
 def write_failure(folder: Path, reason: str) -> None:
-    """In the place of the blanks, for which there is room; where that fails too, nowhere."""
+    """Write it over the blanks, for which there is room; if that fails too, it is lost."""
     data = " ".join(reason.split()).encode()[:_FAILURE_BYTES]
     with contextlib.suppress(OSError), (folder / FAILURE).open("r+b") as file:
         file.write(data.ljust(_FAILURE_BYTES))

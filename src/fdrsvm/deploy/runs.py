@@ -23,9 +23,8 @@ from fdrsvm.deploy.engine import (
     superlink_command,
     wait_for_server,
 )
-from fdrsvm.deploy.interruption import uninterrupted
 from fdrsvm.deploy.layout import ServerFolder, app_config, write_app
-from fdrsvm.deploy.processes import Started, start, stop
+from fdrsvm.deploy.processes import Started, start, stop, uninterrupted
 from fdrsvm.deploy.run_folder import (
     AUDIT,
     check_output,

@@ -13,7 +13,7 @@ import platform
 import uuid
 import warnings
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -293,13 +293,13 @@ def run_method(
     )
 
 
+@dataclass
 class _RoundTeller:
     """One line per round, for people and for the audit log; and who is left out, once."""
 
-    def __init__(self, audit: AuditLog, tell: Callable[[str], None]) -> None:
-        self.audit = audit
-        self.tell = tell
-        self.left_out: frozenset[str] = frozenset()
+    audit: AuditLog
+    tell: Callable[[str], None]
+    left_out: frozenset[str] = frozenset()
 
     def __call__(self, record: RoundRecord, model: Array) -> None:
         event = round_event(record, model)

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import NamedTuple
 
 from fdrsvm.deploy.engine import environment, is_healthy, node_status
-from fdrsvm.deploy.interruption import uninterrupted
 from fdrsvm.deploy.layout import ClientFolder, ServerFolder
 from fdrsvm.deploy.processes import (
     Started,
@@ -17,6 +16,7 @@ from fdrsvm.deploy.processes import (
     read_list,
     start,
     stop,
+    uninterrupted,
     wait_until,
     write_list,
 )

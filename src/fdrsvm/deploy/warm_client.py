@@ -11,7 +11,7 @@ Forked processes share the rows with their parent as long as nobody writes to th
 answered tells its parent which task it solved, so that the parent has rows and problem ready for
 the next one; if it cannot make them, the next child does, and says what is wrong.
 
-The guard fails closed. A release of Flower that it does not fit is found out before a node starts,
+The guard fails closed. A release of Flower that it does not fit is refused before a node starts,
 and the node's PATH holds nothing but these commands: where one is missing, nothing runs.
 """
 
@@ -30,6 +30,7 @@ import threading
 import time
 import traceback
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType, SimpleNamespace
 
@@ -96,7 +97,7 @@ def supernode() -> None:
         raise
     except BaseException:
         traceback.print_exc()
-    # It failed, and a thread of its own would go on for ever.
+    # It failed, and one of its threads would go on forever.
     sys.stderr.flush()
     os._exit(1)
 
@@ -114,7 +115,7 @@ def run_warm(
     The commands that it may start stand in the folder ``home``, where nobody tidies up. SIGTERM,
     SIGINT and SIGHUP end the SuperNode, and with it this process and all that it started. One that
     ends by itself, since the server does not know its key (yet), is started again a few times,
-    unless ``find_reason`` raises one for which that is of no use. ``on_answer`` is called with the
+    unless ``find_reason`` raises one that makes it pointless. ``on_answer`` is called with the
     task of each message that was answered, in the process from which the next one is forked.
     """
     check_flower()
@@ -222,18 +223,15 @@ def write_shims(home: Path) -> Path:
     return bin_folder
 
 
+@dataclass(eq=False)
 class Nursery:
     """Forks a child for each request, and tells whoever asked how it ended."""
 
-    def __init__(
-        self,
-        listener: socket.socket,
-        node: subprocess.Popen[bytes],
-        on_answer: Callable[[str], None] = lambda _: None,
-    ) -> None:
-        self.listener = listener
-        self.node = node
-        self.on_answer = on_answer
+    listener: socket.socket
+    node: subprocess.Popen[bytes]
+    on_answer: Callable[[str], None] = lambda _: None
+
+    def __post_init__(self) -> None:
         self.children: dict[int, tuple[socket.socket, int]] = {}  # who asked, what a child tells
         self.ends_at = float("inf")
         self.is_stopping = False
