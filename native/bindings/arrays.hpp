@@ -23,10 +23,10 @@ inline constexpr size_t kAnySize = static_cast<size_t>(-1);
     throw nb::type_error((std::string(name) + ": must be " + rule).c_str());
 }
 
-inline void check_size(const char* name, size_t found, size_t expected) {
-    if (expected != kAnySize && found != expected) {
+inline void check_size(const char* name, size_t given, size_t expected) {
+    if (expected != kAnySize && given != expected) {
         const std::string rule = std::string(name) + ": must have " + std::to_string(expected) +
-                                 " entries, it has " + std::to_string(found);
+                                  " entries, it has " + std::to_string(given);
         throw nb::value_error(rule.c_str());
     }
 }
@@ -44,6 +44,8 @@ class Held {
   public:
     Held() = default;
     Held(nb::handle given, const char* name) : object(nb::borrow(given)) {
+        // No conversion: an implicit copy would cost time unseen, and a kernel that writes would
+        // write into the copy.
         if (!nb::try_cast<Array>(given, array_, false)) refuse(name, rule());
         if (reinterpret_cast<std::uintptr_t>(array_.data()) % alignof(T) != 0) refuse(name, rule());
         if constexpr (kIsAddress) {

@@ -16,6 +16,7 @@ using client::Penalties;
 using client::Problem;
 using client::Samples;
 
+// Checks here, at the edge, are written so that a nan fails them; kernels check nothing.
 Ball check_ball(double epsilon, double kappa, int norm) {
     if (!(epsilon >= 0.0 && kappa > 0.0))
         throw nb::value_error("epsilon: must be at least 0, and kappa above 0");
@@ -33,6 +34,7 @@ Problem dense_problem(nb::handle X, nb::handle y, nb::handle mass, double larges
     const HeldVector<> labels(y, "y", rows.shape(0)), masses(mass, "mass", rows.shape(0));
     check_samples(rows.shape(0), rows.shape(1));
     if (!(largest > 0.0)) throw nb::value_error("largest: must be above 0");
+    // Shared, so that the same rows serve problems with other penalties without a copy.
     std::shared_ptr<const Samples> samples;
     {
         nb::gil_scoped_release unlocked;
@@ -43,6 +45,8 @@ Problem dense_problem(nb::handle X, nb::handle y, nb::handle mass, double larges
 }
 
 // (data, indices, indptr, width) of signed rows in their own unit; indices ascend within a row.
+// Every index is checked: a kernel follows it without looking, and a wrong one would read or write
+// foreign memory.
 Rows check_sparse_rows(const HeldVector<>& data, const HeldVector<const std::int32_t>& indices,
                        const HeldVector<const std::int32_t>& indptr, size_t width) {
     const auto starts = indptr.view();
@@ -123,6 +127,7 @@ Certificate certificate_of(const Problem& problem, const grading::Grade& grade,
                            ConstVector tension) {
     const double scale = problem.samples->scale;
     NewVector slope(tension.size());
+    // An intercept has no unit of its own, so only features are scaled back, [unit].
     for (size_t j = 0; j < tension.size(); ++j)
         slope.view()[j] = j < problem.n_features() ? -tension[j] * scale : -tension[j];
     return {grade.objective, grade.lam / scale,         grade.gap(),

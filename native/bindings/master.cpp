@@ -52,6 +52,7 @@ class Cuts {
     HeldVector<const std::int64_t> owners_;
     HeldVector<> alphas_, floors_;
 
+    // Kernels walk through the cuts of one client after the other and rely on this order.
     void check_owners() const {
         std::int64_t last = 0;
         for (const std::int64_t owner : model.owners) {
@@ -65,7 +66,7 @@ class Cuts {
     const CutModel model;
 };
 
-// What Python sees of a bound.
+// What Python sees of a bound: copies, since the kernel's own memory goes with the task.
 struct GivenBound {
     GivenBound(const CutModel& model, const Bound& bound)
         : value(bound.value),
@@ -145,7 +146,7 @@ class HeldMinimisation {
         return task;
     }
     const CutModel& model_;
-    nb::object cuts_;
+    nb::object cuts_;  // keeps the arrays alive that the task reads
     Minimisation task_;
 };
 

@@ -29,23 +29,23 @@ Ball check_ball(double epsilon, double kappa, int norm) {
 }
 
 // The worst case at one model; a cut has a constant, a slope in (w, b) and a weight of the norm.
-struct RiskResult {
+struct RiskFound {
     double value, proof, multiplier, intercept_subgradient;
     nb::object subgradient;
 };
 struct CutFound {
-    RiskResult risk;
+    RiskFound risk;
     double constant, norm_weight;
     nb::object slope;
 };
 // Risks and touching cuts at several models: the arrays of one message.
-struct CutsResult {
+struct CutsFound {
     NewVector risks, proofs, constants;
     NewMatrix slopes;  // with an intercept's entry last, if the models have one
     NewVector norm_weights;
 };
-struct MovesResult {
-    RiskResult risk;
+struct MovesFound {
+    RiskFound risk;
     NewVector shares;
     NewMatrix labels, steps;
 };
@@ -69,7 +69,7 @@ class RiskData {
         samples_.box = {low_.view(), high_.view()};
     }
 
-    RiskResult worst_case(nb::handle w, double intercept) const {
+    RiskFound worst_case(nb::handle w, double intercept) const {
         const HeldVector<> held(w, "w", X_.shape(1));
         const Model model{held.view(), intercept};
         NewVector subgradient(X_.shape(1));
@@ -98,7 +98,7 @@ class RiskData {
 
     // One call for all models of a message: short answers cost less than Python's part in them.
     // Nothing if a number is not finite.
-    std::optional<CutsResult> cuts(nb::handle points) const {
+    std::optional<CutsFound> cuts(nb::handle points) const {
         const size_t size = X_.shape(1);
         const HeldMatrix<> held(points, "points");
         const size_t n_points = held.shape(0), width = held.shape(1);
@@ -106,7 +106,7 @@ class RiskData {
             throw nb::value_error(
                 "points: must have one column per feature, and may have one more for an intercept");
         if (!all_finite({held.data(), held.size()})) return std::nullopt;
-        CutsResult cuts{NewVector(n_points), NewVector(n_points), NewVector(n_points),
+        CutsFound cuts{NewVector(n_points), NewVector(n_points), NewVector(n_points),
                        NewMatrix(n_points, width), NewVector(n_points)};
         Buffer<> subgradient(size);
         for (size_t k = 0; k < n_points; ++k) {
@@ -123,11 +123,11 @@ class RiskData {
         return cuts;
     }
 
-    MovesResult worst_moves(nb::handle w, double intercept) const {
+    MovesFound worst_moves(nb::handle w, double intercept) const {
         require_box();
         const HeldVector<> held(w, "w", X_.shape(1));
         NewVector subgradient(X_.shape(1));
-        MovesResult result{
+        MovesFound result{
             {}, NewVector(X_.shape(0)), NewMatrix(2, X_.shape(0)), NewMatrix(2, X_.shape(0))};
         WorstMoves moves{result.shares.view(), result.labels.view(), result.steps.view()};
         const BoxResult risk = in_box({held.view(), intercept}, subgradient.view(), &moves);
@@ -163,7 +163,7 @@ class RiskData {
         nb::gil_scoped_release unlocked;
         return worst_without_box(samples_, model, slope);
     }
-    static RiskResult risk_of(const BoxResult& result, nb::object subgradient) {
+    static RiskFound risk_of(const BoxResult& result, nb::object subgradient) {
         return {result.value, result.proof, result.multiplier, result.slope_b,
                 std::move(subgradient)};
     }
@@ -203,7 +203,7 @@ class RiskData {
     }
 };
 
-struct LabelsResult {
+struct LabelsFound {
     FlipsResult flips;
     NewVector shares, residual;
 };
@@ -216,7 +216,7 @@ class LabelFlips {
           mass_(mass, "mass", y_.size()),
           ball_(check_ball(epsilon, kappa, static_cast<int>(Norm::linf))) {}
 
-    LabelsResult worst_case(nb::handle kept, nb::handle flipped, nb::handle kept_slope,
+    LabelsFound worst_case(nb::handle kept, nb::handle flipped, nb::handle kept_slope,
                            nb::handle flipped_slope, double least) const {
         const size_t size = y_.size();
         const HeldVector<> held[] = {
@@ -225,7 +225,7 @@ class LabelFlips {
             {kept_slope, "kept_slope", size},
             {flipped_slope, "flipped_slope", size},
         };
-        LabelsResult result{{}, NewVector(size), NewVector(size)};
+        LabelsFound result{{}, NewVector(size), NewVector(size)};
         const LabelLosses losses{held[0].view(), held[1].view(), held[2].view(), held[3].view()};
         nb::gil_scoped_release unlocked;
         result.flips = worst_labels(losses, {y_.view(), mass_.view()}, ball_, least,
@@ -239,39 +239,39 @@ class LabelFlips {
 };
 
 void bind_results(nb::module_& risk) {
-    nb::class_<RiskResult>(risk, "RiskResult")
-        .def_ro("value", &RiskResult::value)
-        .def_ro("proof", &RiskResult::proof)
-        .def_ro("multiplier", &RiskResult::multiplier)
-        .def_ro("subgradient", &RiskResult::subgradient)
-        .def_ro("intercept_subgradient", &RiskResult::intercept_subgradient);
+    nb::class_<RiskFound>(risk, "RiskFound")
+        .def_ro("value", &RiskFound::value)
+        .def_ro("proof", &RiskFound::proof)
+        .def_ro("multiplier", &RiskFound::multiplier)
+        .def_ro("subgradient", &RiskFound::subgradient)
+        .def_ro("intercept_subgradient", &RiskFound::intercept_subgradient);
     nb::class_<CutFound>(risk, "CutFound")
         .def_ro("risk", &CutFound::risk)
         .def_ro("constant", &CutFound::constant)
         .def_ro("norm_weight", &CutFound::norm_weight)
         .def_ro("slope", &CutFound::slope);
-    nb::class_<CutsResult>(risk, "CutsResult")
-        .def_prop_ro("risks", [](const CutsResult& result) { return result.risks.object; })
-        .def_prop_ro("proofs", [](const CutsResult& result) { return result.proofs.object; })
-        .def_prop_ro("constants", [](const CutsResult& result) { return result.constants.object; })
-        .def_prop_ro("slopes", [](const CutsResult& result) { return result.slopes.object; })
+    nb::class_<CutsFound>(risk, "CutsFound")
+        .def_prop_ro("risks", [](const CutsFound& result) { return result.risks.object; })
+        .def_prop_ro("proofs", [](const CutsFound& result) { return result.proofs.object; })
+        .def_prop_ro("constants", [](const CutsFound& result) { return result.constants.object; })
+        .def_prop_ro("slopes", [](const CutsFound& result) { return result.slopes.object; })
         .def_prop_ro("norm_weights",
-                     [](const CutsResult& result) { return result.norm_weights.object; });
-    nb::class_<MovesResult>(risk, "MovesResult")
-        .def_ro("risk", &MovesResult::risk)
-        .def_prop_ro("shares", [](const MovesResult& result) { return result.shares.object; })
-        .def_prop_ro("labels", [](const MovesResult& result) { return result.labels.object; })
-        .def_prop_ro("steps", [](const MovesResult& result) { return result.steps.object; });
-    nb::class_<LabelsResult>(risk, "LabelsResult")
-        .def_prop_ro("value", [](const LabelsResult& result) { return result.flips.value; })
-        .def_prop_ro("proof", [](const LabelsResult& result) { return result.flips.proof; })
+                     [](const CutsFound& result) { return result.norm_weights.object; });
+    nb::class_<MovesFound>(risk, "MovesFound")
+        .def_ro("risk", &MovesFound::risk)
+        .def_prop_ro("shares", [](const MovesFound& result) { return result.shares.object; })
+        .def_prop_ro("labels", [](const MovesFound& result) { return result.labels.object; })
+        .def_prop_ro("steps", [](const MovesFound& result) { return result.steps.object; });
+    nb::class_<LabelsFound>(risk, "LabelsFound")
+        .def_prop_ro("value", [](const LabelsFound& result) { return result.flips.value; })
+        .def_prop_ro("proof", [](const LabelsFound& result) { return result.flips.proof; })
         .def_prop_ro("multiplier",
-                     [](const LabelsResult& result) { return result.flips.multiplier; })
-        .def_prop_ro("rest", [](const LabelsResult& result) { return result.flips.rest; })
+                     [](const LabelsFound& result) { return result.flips.multiplier; })
+        .def_prop_ro("rest", [](const LabelsFound& result) { return result.flips.rest; })
         .def_prop_ro("intercept_slope",
-                     [](const LabelsResult& result) { return result.flips.slope_b; })
-        .def_prop_ro("shares", [](const LabelsResult& result) { return result.shares.object; })
-        .def_prop_ro("residual", [](const LabelsResult& result) { return result.residual.object; });
+                     [](const LabelsFound& result) { return result.flips.slope_b; })
+        .def_prop_ro("shares", [](const LabelsFound& result) { return result.shares.object; })
+        .def_prop_ro("residual", [](const LabelsFound& result) { return result.residual.object; });
 }
 
 }  // namespace

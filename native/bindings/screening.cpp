@@ -186,7 +186,7 @@ struct HeldSolve {
     Solve solve;
 };
 
-// What Python is told: who, and what was found of it.
+// What Python is told: which client, and which rule it broke.
 struct NamedFinding {
     std::int64_t client;
     Finding finding;

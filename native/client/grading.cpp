@@ -45,7 +45,8 @@ struct Break {
 // hinge(-m) - hinge(m), where it is positive.
 double gain(double margin) { return smaller(1.0 + margin, 2.0 * margin); }
 
-// Mass of the samples that gain more than `price` from a flip.
+// Mass of the samples that gain more than `price` from a flip. Usually it is within the budget at
+// the lowest lam, and then no breakpoint is looked at.
 double mass_above(const Grounds& grounds, const double* margins, double price) {
     const Lanes zero = Lanes::all(0.0), one = Lanes::all(1.0), limit = Lanes::all(price);
     Lanes total = zero;
@@ -62,6 +63,7 @@ double mass_above(const Grounds& grounds, const double* margins, double price) {
 double worst_lam(const Grounds& grounds, const double* margins, double floor) {
     const size_t count = grounds.rows->count;
     const double kappa = grounds.kappa;
+    // The slope at the floor is not negative: the minimum is there.
     if (kappa * mass_above(grounds, margins, kappa * floor) <= grounds.epsilon) return floor;
     std::vector<Break> breaks;
     for (size_t n = 0; n < count; ++n)
@@ -167,6 +169,7 @@ class Repair {
     double flip_scale_ = 1.0, up_scale_ = 1.0, down_scale_ = 1.0;
 
     void clip_all(const Candidate& candidate) {
+        // 0 if labels are trusted: all flipped masses are dropped then.
         const double budget = grounds_.epsilon / grounds_.kappa;
         const Lanes zero = Lanes::all(0.0);
         Lanes total = zero;
@@ -234,6 +237,7 @@ void project_ball(std::vector<double>& x, double radius, Norm norm) {
     const size_t largest =
         std::max_element(magnitudes.begin(), magnitudes.end()) - magnitudes.begin();
     std::sort(magnitudes.begin(), magnitudes.end(), std::greater<>());
+    // The l1 ball by sorting, not by the solver's threshold search: an independent way.
     double cut = 0.0, passed = 0.0;
     for (size_t k = 0; k < magnitudes.size(); ++k) {
         passed += magnitudes[k];

@@ -43,6 +43,7 @@ Space::Space(const Terms& given, const double* linear_term, double constant_)
         flat_price[j] = is_curved ? 0.0 : 1.0;
         flat_reach[j] = terms.reach;
     }
+    // lam is the last unknown: linear with price epsilon, no curvature, may move by one unit.
     linear[terms.width] = -terms.epsilon;
     flat_price[terms.width] = flat_reach[terms.width] = 1.0;
 }
@@ -114,6 +115,7 @@ SampleSums look_at_samples(Space& space, const Stage& stage, const Point& point,
         const size_t last = std::min(first + TransposedSum::kBlock, space.n);
         for (size_t n = first; n < last; n += kLanes) {
             Lanes margin = Lanes::load(space.margins + n);
+            // The line search's step is applied here, where the margins are read anyway.
             if (step != 0.0) {
                 margin += steps * Lanes::load(space.margin_changes + n);
                 margin.store(space.margins + n);

@@ -52,6 +52,7 @@ double largest_of(const double* values, size_t size) {
     return *std::max_element(lane, lane + kLanes);
 }
 
+// Rows and columns up to multiples of eight: whole lanes, and groups of rows, without a tail.
 void Samples::make_room(size_t count, size_t width) {
     const size_t columns = padded(width), n_padded = padded(count);
     values_ = Buffer<>(n_padded * columns);
@@ -74,6 +75,7 @@ Samples::Samples(ConstMatrix X, ConstVector y, ConstVector masses, double larges
     for (size_t n = 0; n < X.rows; ++n) {
         const double* from = X.data + n * X.stride;
         double* to = values_.data() + n * columns;
+        // Signed rows: the margin is then the row times (w, b), and labels appear nowhere else.
         const double sign = y[n] * inverse;
         for (size_t j = 0; j < X.columns; ++j) to[j] = sign * from[j];
         std::fill(to + X.columns, to + columns, 0.0);
@@ -124,6 +126,7 @@ Samples::Samples(const Samples& all, size_t stride) : scale(all.scale) {
         mass[k] = all.mass[chosen[k]];
         labels[k] = all.labels[chosen[k]];
     }
+    // A subset is a distribution of its own: its masses sum to 1 again.
     const double total = sum(mass.data(), mass.size());
     for (double& each : std::span<double>(mass)) each /= total;
 }
@@ -141,6 +144,7 @@ Problem::Problem(std::shared_ptr<const Samples> the_samples, bool with_intercept
     ball.kappa =
         ball_.epsilon > 0.0 ? ball_.kappa / scale : std::numeric_limits<double>::infinity();
     ball.epsilon = ball_.epsilon / scale;
+    // Divided twice, not by the square: scale may be up to 1e200, [unit].
     penalties.rho = penalties_.rho / scale / scale;
     penalties.tau = penalties_.tau / scale / scale;
 }
@@ -164,6 +168,7 @@ Terms Problem::terms_of(const Samples& subset) const {
     terms.flips = std::isfinite(ball.kappa);
     terms.kappa = terms.flips ? ball.kappa : 0.0;
     terms.norm = ball.norm;
+    // The loss at 0 is 1, so a minimiser has ||w||_* <= 1/epsilon; without a radius it is a guess.
     terms.reach = ball.epsilon > 0.0 ? 1.0 / ball.epsilon : 10.0;
     terms.cone_scale = ball.epsilon * spread;
     terms.wide = rows.width > (rows.is_sparse() ? kMaxSparseWidth : kMaxDenseWidth);

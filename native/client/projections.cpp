@@ -29,6 +29,7 @@ double threshold(const double* x, size_t size, double offset) {
     return t;
 }
 
+// Entries above sigma are cut down to it, which pulls sigma up: sigma is their common threshold.
 ConeProjection project_linf(const double* x, size_t size, double s, double* out) {
     const double sigma = threshold(x, size, s);  // |out_p| <= sigma
     const Lanes high = Lanes::all(sigma), low = Lanes::all(-sigma);
@@ -53,6 +54,7 @@ ConeProjection project_l1(const double* x, size_t size, double s, double* out) {
     return {sigma.sum(), cut};
 }
 
+// The second-order cone, in closed form: inside, in the polar cone (the tip), or onto the boundary.
 ConeProjection project_l2(const double* x, size_t size, double s, double* out) {
     const double length = std::sqrt(dot(x, x, size));
     double scale = 0.0;
@@ -99,6 +101,8 @@ void cone_curvature(const Terms& terms, const double* x, double s, const ConePro
         std::fill_n(diagonal, n, 1.0);
         diagonal[lam] = 1.0;
     } else if (terms.norm == Norm::l1) {
+        // Entries above the threshold move freely, except for what their common threshold takes
+        // back: the negative rank-one term.
         double count = 1.0;
         for (size_t p = 0; p < n; ++p) {
             if (std::fabs(x[p]) > threshold) {
@@ -111,6 +115,7 @@ void cone_curvature(const Terms& terms, const double* x, double s, const ConePro
         low_1[lam] = 1.0;
         curvature.weight[1] = -1.0 / count;
     } else {
+        // Along the boundary x/|x| moves with sigma by one half; across it, by the ratio below.
         const double across = 0.5 * (1.0 + s / threshold);
         for (size_t p = 0; p < n; ++p) {
             diagonal[p] = across;

@@ -52,6 +52,7 @@ class Run {
         // them have curvature in the first stage.
         for (size_t n = 0; n < terms_.n_padded; ++n) answer.point.kept[n] = 0.5 * terms_.mass[n];
         answer.point.sigma = 0.5 * terms_.epsilon;
+        // Subsets are made of dense rows only.
         const bool is_large = terms_.rows->count > kPrimeAbove && !terms_.rows->is_sparse();
         if (is_large) prime(answer);
         descend(answer, is_large ? kPrimedPenalty : kColdPenalty);
@@ -61,6 +62,7 @@ class Run {
     Answer warm(const Start& start) const {
         Answer answer(problem_);
         Point& point = answer.point;
+        // Primal and dual: the multipliers say on which side of the margin each sample is.
         std::copy(start.w.begin(), start.w.end(), point.w.data());
         point.w[terms_.width] = start.lam;
         std::copy(start.kept.begin(), start.kept.end(), point.kept.data());

@@ -104,6 +104,7 @@ void Descent::move_linearly(const Stage& stage) {
     const double* direction = space_.direction;
     const ConeCurvature& cone = space_.cone;
     for (size_t k = 0; k < space_.band.count; ++k) move_sample_linearly(stage, k);
+    // The cone's multipliers by their derivative as well: diagonal plus two rank-one terms.
     const double along_0 = dot(cone.low[0], direction, space_.q);
     const double along_1 = dot(cone.low[1], direction, space_.q);
     for (size_t j = 0; j <= terms_.width; ++j) {
@@ -147,7 +148,9 @@ Descent::Outcome Descent::minimise(double penalty, const Goal& goal) {
             return {reached, n_newton};
         }
         system_.build(stage, point_, view.cone);
-        if (!system_.lam_is_curved() && !is_centred) {  // Newton would send lam to infinity
+        // Newton would send a lam without curvature to infinity. It is set to its best value for
+        // this w instead, once per step, and everything is evaluated again.
+        if (!system_.lam_is_curved() && !is_centred) {
             point_.w[terms_.width] = centre_lam(space_, stage, point_);
             is_centred = true;
             continue;
@@ -171,6 +174,7 @@ Descent::Outcome Descent::minimise(double penalty, const Goal& goal) {
 bool Descent::end_linearly(const Stage& stage, double tol) {
     move_linearly(stage);
     times(*terms_.rows, point_.w.data(), space_.margins);
+    // Not `look`: that would recompute the multipliers from the margins, with their rounding.
     const View view = look_as_is(space_, stage, point_);
     return view.slack + view.price <= tol * larger(std::fabs(view.value), 1.0);
 }
@@ -180,6 +184,8 @@ bool Descent::end_linearly(const Stage& stage, double tol) {
 Progress multiplier_method(const Terms& terms, const Quadratic& quadratic, Point& point,
                            double penalty, const Goal& goal) {
     Descent descent(terms, quadratic, point);
+    // Stages without a Newton step only move multipliers; a number of them in a row means that the
+    // penalty is at its cap and rounding decides.
     const double max_penalty = terms.is_curved() ? kMaxCurvedPenalty : kMaxPenalty;
     int n_newton = 0, n_idle = 0;
     while (n_idle < kIdleStages && n_newton < goal.max_newton) {

@@ -99,6 +99,7 @@ double longest_cone_step(ConstVector u, ConstVector step) {
     // usual case of a step that leaves the cone.
     const double discriminant = b * b - a * c;
     if (discriminant < 0.0 || (a >= 0.0 && b >= 0.0)) return never;
+    // A direction that stays inside never reaches 0; neither does one along the boundary.
     const double fall = -b + std::sqrt(discriminant);
     return fall > 0.0 ? c / fall : never;
 }

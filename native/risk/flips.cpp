@@ -16,7 +16,8 @@ double middle_of(double a, double b, double c) {
     return larger(smaller(a, b), smaller(larger(a, b), c));
 }
 
-// Gains with their masses, to be reordered.
+// Gains with their masses, to be reordered; two arrays rather than pairs, so that the collecting
+// loop is plain stores.
 struct Weighted {
     Buffer<> value, weight;
     size_t size = 0;
@@ -40,6 +41,8 @@ Threshold quickselect(Weighted& all, double above, double budget) {
     while (true) {
         const double pivot =
             middle_of(all.value[start], all.value[(start + stop) / 2], all.value[stop - 1]);
+        // Three-way partition: larger, tied, smaller. Ties are common (margins beyond 1 gain 1 + m,
+        // and rows repeat), and with two ways they would make it quadratic.
         size_t i = start, first_tied = start, first_smaller = stop;
         Total heavy;
         double tied = 0.0;
@@ -98,7 +101,8 @@ Guess guess_threshold(const Gains& gains, ConstVector mass, double budget, doubl
             first >= 0.0 ? sample[static_cast<size_t>(first)] : kInfinity};
 }
 
-// Gains in (low, high], with their masses.
+// Gains in (low, high], with their masses. Counted first, so that the memory is as small as it can
+// be; both passes are without branches.
 template <class Gains>
 Weighted collect(const Gains& gains, ConstVector mass, Guess range) {
     size_t count = 0;
@@ -167,6 +171,7 @@ struct Terms {
 
 template <class Gains>
 Terms settle_terms(const Gains& gains, ConstVector mass, const Ball& ball, double least) {
+    // Trusted labels: no flip, and the whole radius moves features at the least multiplier.
     Terms terms{{kInfinity, 0.0, 0.0}, least, ball.epsilon, ball.epsilon * least, kInfinity};
     if (ball.kappa == kInfinity) return terms;
     const double budget = ball.epsilon / ball.kappa, floor = ball.kappa * least;
@@ -246,6 +251,8 @@ FlipsResult worst_hinge_labels(Vector margins, const Masses& samples, const Ball
         const Lanes mass = load_up_to(samples.mass.data() + n, count);
         const Lanes y = load_up_to(samples.y.data() + n, count);
         const Lanes kept = larger(one - margin, lowest), flipped = larger(one + margin, lowest);
+        // The same expression as in HingeGains: a gain must compare equal to the threshold that was
+        // chosen among the gains, to the last bit.
         const Lanes gain = flipped - kept;
         const Lanes share =
             choose(is_above(gain, threshold), one, only(is_equal(gain, threshold), fraction));

@@ -5,6 +5,7 @@
 namespace fdrsvm::risk {
 
 FlipsResult worst_without_box(const Samples& samples, const Model& model, Vector slope) {
+    // Two products with X and one pass over the samples: nothing else grows with the data.
     Buffer<> margins(samples.X.rows);
     times(samples.X, model.w, margins);
     for (size_t n = 0; n < margins.size(); ++n)
@@ -17,6 +18,7 @@ FlipsResult worst_without_box(const Samples& samples, const Model& model, Vector
 }
 
 void add_norm_subgradient(ConstVector w, Norm norm, double scale, Vector out) {
+    // At w = 0 the subdifferential is the whole ball; 0 is the choice that keeps w at 0.
     const double size = dual_norm(w, norm);
     if (size == 0.0) return;
     double n_largest = 0.0;

@@ -14,7 +14,8 @@ constexpr size_t kSortAbove = 384;
 void fill_free(const Eight& eight, const Adversary& adversary, int branch) {
     const size_t size = adversary.size;
     size_t i = 0;
-    // Two features at a time: one does not wait for another's additions.
+    // Two features at a time: the additions of one do not wait for those of the other, and each
+    // loaded room serves both.
     for (; i + 2 <= size; i += 2) {
         const Lanes first = Lanes::load(eight.room(branch, i));
         const Lanes second = Lanes::load(eight.room(branch, i + 1));
@@ -48,6 +49,9 @@ void fill_free_by_sorting(const Eight& eight, const Adversary& adversary, int br
         for (size_t i = 0; i < size; ++i) order[i] = static_cast<Row>(i);
         std::sort(order.data(), order.data() + size,
                   [&](Row a, Row b) { return room(a) > room(b) || (room(a) == room(b) && a < b); });
+        // Features with equal room do not all see the same sum here, unlike above. They stop at the
+        // same step, and `step_linf` takes the smallest room, so only the smallest of their sums
+        // matters: both ways give the same step.
         double free = 0.0;
         for (size_t j = 0; j < size; ++j) {
             eight.bend(branch, order[j])[k] = free;
@@ -56,6 +60,8 @@ void fill_free_by_sorting(const Eight& eight, const Adversary& adversary, int br
     }
 }
 
+// Only linf has bends that differ between samples; for l1 they are the |w| themselves, and l2
+// solves for its step at every multiplier.
 void fill_bends(const Eight& eight, const Adversary& adversary, int branch) {
     if (adversary.norm != Norm::linf) return;
     if (adversary.size > kSortAbove)
@@ -94,7 +100,7 @@ FDRSVM_INLINE Lanes step_linf(const Eight& eight, const Adversary& adversary, in
 // is sum_i min(room_i^2 u, w_i^2) = lam^2, concave and piecewise linear: Newton's steps from below
 // never pass the root, and end once no further feature is free.
 Lanes step_l2(const Eight& eight, const Adversary& adversary, int branch, double lam) {
-    // In units of the dual norm, whose square neither overflows nor vanishes.
+    // In units of the dual norm: the squares of large or tiny weights would overflow or vanish.
     const double share = lam / adversary.dual_norm;
     const Lanes none = Lanes::all(0.0), target = Lanes::all(share * share);
     Lanes all = none;
@@ -113,7 +119,9 @@ Lanes step_l2(const Eight& eight, const Adversary& adversary, int branch, double
             stopped += only(stops, square);
             free += weight - only(stops, weight);
         }
-        const Lanes next = (target - free) / stopped;  // nothing stopped: inf, a step of 0
+        // The root of the line that holds while this set is stopped. Nothing stopped gives inf, a
+        // step of 0.
+        const Lanes next = (target - free) / stopped;
         // Lanes that are done keep their u: each sample's bits are those it has alone.
         const Mask goes_on = is_above(next, u);
         if (!any(goes_on)) break;
@@ -124,7 +132,8 @@ Lanes step_l2(const Eight& eight, const Adversary& adversary, int branch, double
     return choose(is_above(all, none), step, none);
 }
 
-// l2, linf: at the dual norm a step up to the first stop is as good as none.
+// l2, linf: at the dual norm a step up to the first stop gains exactly what it costs, so it is as
+// good as none. It is the dearest such step: beyond it the gain is smaller than the cost.
 Lanes first_step(const Eight& eight, const Adversary& adversary, int branch) {
     Lanes step = Lanes::all(kInfinity);
     for (size_t i = 0; i < adversary.size; ++i) {
@@ -135,6 +144,8 @@ Lanes first_step(const Eight& eight, const Adversary& adversary, int branch) {
     return step;
 }
 
+// At the dual norm moving up to the first stop and not moving are equally good: which one is meant
+// is decided here, not by rounding.
 FDRSVM_INLINE Lanes best_step(const Eight& eight, const Adversary& adversary, int branch,
                               const Multiplier& lam) {
     if (adversary.norm == Norm::l1) return Lanes::all(step_l1(adversary, lam));
@@ -165,6 +176,7 @@ Adversary::Adversary(const Samples& samples, const Model& model)
         weight[size] = std::fabs(w);
         square[size] = (w / dual_norm) * (w / dual_norm);
         sign[size] = w > 0.0 ? 1.0 : -1.0;
+        // Raising w.x moves the feature up if w > 0 and down otherwise.
         raised[size] = w > 0.0 ? high : low;
         lowered[size++] = w > 0.0 ? low : high;
     }
@@ -183,6 +195,7 @@ void gather_features(const Samples& samples, const Adversary& adversary, std::sp
     }
 }
 
+// In place: features lie where the rooms of a kept label go, each is read before it is replaced.
 void turn_into_rooms(const Adversary& adversary, const Eight& eight) {
     // Keeping, the margin is to fall: w.x goes down if the label is 1, up if it is -1.
     const Lanes none = Lanes::all(0.0);
@@ -219,6 +232,7 @@ void gather_eight(const Samples& samples, const Adversary& adversary, const Lane
 void complete_eight(const Adversary& adversary, bool with_bends, const Eight& eight) {
     turn_into_rooms(adversary, eight);
     if (!with_bends) return;
+    // Without a price on labels the flipped branch is never looked at.
     fill_bends(eight, adversary, kKeep);
     if (adversary.flips) fill_bends(eight, adversary, kFlip);
 }
@@ -252,6 +266,8 @@ Look look_at(const Eight& eight, const Adversary& adversary, const Multiplier& l
     const Lanes flipped = one + margin + (flip.gain - price * flip.length);
     const Lanes flip_cost = flip.length + Lanes::all(adversary.kappa);
     const Lanes extra = flipped - look.value, toll = Lanes::all(adversary.kappa * lam.value);
+    // On a tie between keeping and flipping the cheaper wins, or the dearer if that is asked for:
+    // the two ends of a kink must be the cheapest and the dearest maximiser, [mixture].
     const Mask in_order =
         lam.dearest ? is_above(flip_cost, look.cost) : is_at_most(flip_cost, look.cost);
     const Mask flips = either(is_above(extra, toll), both(is_equal(extra, toll), in_order));

@@ -44,6 +44,7 @@ void Settled::clear() {
 }
 
 void Search::reserve(size_t size) {
+    // Once per search: the looks themselves take no memory.
     const size_t padded = size / kLanes * kLanes + kLanes;
     rows_ = Buffer<Row>(padded);
     dropped_ = Buffer<Row>(padded);
@@ -79,6 +80,7 @@ Eight Search::eight_at(size_t first) {
         return eight;
     }
     if (stored_ == kWhole) return stored_at(first);
+    // Rooms overwrite the features in place, so the stored group is copied first.
     std::copy_n(stored_at(first).margin(), stored_size(kGathered), scratch_.data());
     complete_eight(adversary_, true, eight);
     return eight;
@@ -188,7 +190,8 @@ void Search::drop_linear(double lam) {
     for (size_t i = 0; i < n_rows_; ++i) bent += costs_[kLower][i] != costs_[kUpper][i];
     // Compacting moves every sample that stays; for less than a quarter it is not worth it.
     if (4 * bent > 3 * n_rows_) return;
-    // Compensated: a million small contributions are added over many drops.
+    // Compensated: a million small contributions are added over many drops, and what is lost here
+    // would be missing from every later value.
     Total value, cost;
     value.sum = line_value_;
     cost.sum = line_cost_;
@@ -403,7 +406,8 @@ void Search::close_around(double low, double high, double epsilon, const Destina
             break;
         }
     }
-    if (lower_.lam.dearest) return;  // at the dual norm: both ends are the minimiser
+    // At the dual norm: both ends are the minimiser, and only the share between them is open.
+    if (lower_.lam.dearest) return;
     if (!is_beyond(lower_))
         upper_ = lower_;  // nothing is left to gain, and the budget is not spent
     else
@@ -436,7 +440,9 @@ void Search::settle_dropped(const Destination& to) {
 }
 
 BoxResult Search::settle(const Destination& to, Vector mean_moves) {
-    if (lower_.lam.value < 0.0) lower_ = upper_;  // there is nothing to mix
+    // No lower end was ever found: the budget is not spent even by everything that pays, so there
+    // is nothing to mix.
+    if (lower_.lam.value < 0.0) lower_ = upper_;
     settle_dropped(to);
     // Only samples that differ between the ends are mixed. Mixing all of them would add and
     // subtract the common part, which is nearly everything.
@@ -477,6 +483,8 @@ BoxResult Search::settle(const Destination& to, Vector mean_moves) {
         cancelled.add(mass * (both - std::fabs(mixed)));
     }
     result.mass = cancelled.sum;
+    // One share for all samples: any other mixture with the same mean cost is as bad, and this one
+    // does not depend on their order.
     if (to.moves) std::fill(to.moves->shares.begin(), to.moves->shares.end(), share);
     for (size_t i = 0; i < adversary_.size; ++i) {
         const auto sum = [i](const Settled& settled) {

@@ -1,4 +1,4 @@
-"""The compiled kernels, for the best instruction set that this processor has.
+"""The compiled kernels, for the best instruction set that this processor supports.
 
 ``FDRSVM_LEVEL`` forces one of ``baseline``, ``avx2`` and ``avx512``; all give the same bits.
 """

@@ -1,2 +1,2 @@
-# The parts have stubs of their own beside this one.
+# Each submodule has its own stub next to this one.
 LEVEL: str

@@ -19,7 +19,7 @@ def runnable_levels() -> list[str]:
 
 
 def choose_level(forced: str | None) -> str:
-    """``forced``, or the best instruction set there is."""
+    """``forced``, or the best available instruction set."""
     levels = runnable_levels()
     if not levels:
         raise FDRSVMError(f"no kernel of fdrsvm was compiled for this processor; {_AGAIN}")

@@ -3,6 +3,8 @@ from typing import Any
 from fdrsvm.core.arrays import Array
 
 class ClientProblem:
+    """Signed rows, masses, ball and penalties of one client, in the unit of [unit]."""
+
     @staticmethod
     def dense(
         X: Array,
@@ -61,6 +63,8 @@ class ClientProblem:
     def pull_of(self, x: Array) -> Array: ...
 
 class Certificate:
+    """Objective, gap and cut of a candidate, computed without the solver, [gap-dual]."""
+
     @property
     def objective(self) -> float: ...
     @property
@@ -75,6 +79,8 @@ class Certificate:
     def norm_weight(self) -> float: ...
 
 class Answer:
+    """A solution in the caller's unit; ``start`` warms up the next solve."""
+
     @property
     def certificate(self) -> Certificate: ...
     @property

@@ -4,6 +4,8 @@ import numpy.typing as npt
 from fdrsvm.core.arrays import Array
 
 class Cuts:
+    """A cut model, as the kernels read it; ``owners`` ascend, [cut]."""
+
     def __init__(
         self,
         *,
@@ -22,6 +24,8 @@ class Cuts:
     def value(self, w: Array) -> float: ...
 
 class Bound:
+    """No model within ``radius`` is below ``value``; ``shares`` prove it, [model-bound]."""
+
     @property
     def value(self) -> float: ...
     @property
@@ -32,6 +36,8 @@ class Bound:
     def slope_by_client(self) -> Array: ...
 
 class Problem:
+    """The scaled problem of [master], for solvers of other kinds."""
+
     @property
     def cuts(self) -> Array: ...
     @property
@@ -54,6 +60,8 @@ class Problem:
     def levelled(self) -> bool: ...
 
 class Minimisation:
+    """The best point and the best bound so far; ``offer`` grades another solver's answer."""
+
     @property
     def w(self) -> Array: ...
     @property
@@ -72,6 +80,8 @@ class Minimisation:
     def offer(self, w: Array, cut_multipliers: Array) -> None: ...
 
 class GradedPoint:
+    """A point and by how much its distance to the centre may be too large."""
+
     @property
     def w(self) -> Array: ...
     @property
@@ -88,6 +98,8 @@ class GradedPoint:
     def bound(self) -> Bound: ...
 
 class Projection:
+    """The model nearest to a centre within a level; ``first`` is the solver's own answer."""
+
     @property
     def value_at_centre(self) -> float: ...
     @property

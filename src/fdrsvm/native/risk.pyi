@@ -3,6 +3,8 @@ from typing import Any
 from fdrsvm.core.arrays import Array
 
 class RiskFound:
+    """``value`` bounds the risk from above, ``proof`` from below; they differ by rounding."""
+
     value: float
     proof: float
     multiplier: float
@@ -10,12 +12,16 @@ class RiskFound:
     intercept_subgradient: float
 
 class CutFound:
+    """The risk at a model and the cut that touches it there, [cut]."""
+
     risk: RiskFound
     constant: float
     norm_weight: float
     slope: Array
 
 class CutsFound:
+    """Risks and cuts at several models, one entry or row per model."""
+
     risks: Array
     proofs: Array
     constants: Array
@@ -23,12 +29,19 @@ class CutsFound:
     norm_weights: Array
 
 class MovesFound:
+    """The worst distribution: ``shares`` of each sample go the first of two ways.
+
+    ``labels`` and ``steps`` have one row per way; ``displaced`` turns them into points.
+    """
+
     risk: RiskFound
     shares: Array
     labels: Array
     steps: Array
 
 class RiskData:
+    """The rows of one client and its ball, checked once."""
+
     def __init__(
         self,
         *,
@@ -58,6 +71,8 @@ class LabelsFound:
     residual: Array
 
 class LabelFlips:
+    """The worst labels for any loss; features may take any value, [flips]."""
+
     def __init__(self, *, y: Array, mass: Array, epsilon: float, kappa: float) -> None: ...
     def worst_case(
         self,

@@ -27,6 +27,8 @@ class Rule(Enum):
     CONTRADICTING = ...
 
 class Finding:
+    """The first rule that a client breaks, with its number and the limit."""
+
     @property
     def client(self) -> int: ...
     @property
@@ -37,6 +39,8 @@ class Finding:
     def limit(self) -> float: ...
 
 class Bounds:
+    """What answers are checked against during a whole run, [limits]."""
+
     def __init__(
         self,
         *,
@@ -54,12 +58,18 @@ class Bounds:
     def lowest_constant(self) -> float: ...
 
 class Radii:
+    """epsilon L and epsilon / kappa, one entry per client of the federation."""
+
     def __init__(self, *, floors: Array, flips: Array, n_features: int, norm: int) -> None: ...
 
 class Points:
+    """Models, one per row; ``others``: their least losses and steepnesses, not for the hinge."""
+
     def __init__(self, models: Array, others: Array | None = None) -> None: ...
 
 class Cuts:
+    """Cuts one below the other, and the client of each."""
+
     def __init__(
         self, owners: Indices, constants: Array, slopes: Array, norm_weights: Array
     ) -> None: ...
@@ -73,6 +83,8 @@ class Cuts:
     def norm_weights(self) -> Array: ...
 
 class Form:
+    """Names, shapes and signs that an answer must have, checked in one call."""
+
     def __init__(
         self,
         shapes: dict[str, tuple[int | None, ...]],
@@ -82,6 +94,8 @@ class Form:
     def fault(self, values: dict[str, Any]) -> tuple[str, str | None] | None: ...
 
 class Answers:
+    """What the clients sent, stacked; the arrays are checked here and nowhere else."""
+
     def __init__(self, values_by_client: dict[int, Mapping[str, Array]]) -> None: ...
     @property
     def clients(self) -> Indices: ...
@@ -91,11 +105,15 @@ class Answers:
     def cuts(self) -> Cuts: ...
 
 class Past:
+    """One cut per client and round, and every client's risk at the best model."""
+
     def __init__(
         self, *, best_risks: Array, constants: Array, slopes: Array, norm_weights: Array
     ) -> None: ...
 
 class Solve:
+    """What a round of ADMM asks of every client."""
+
     def __init__(
         self,
         *,
