@@ -355,7 +355,7 @@ def _mixed_proof(federation: Federation, cuts: Proof, shares: Array) -> Proof:
 
 def model_proof(model: CutModel, shares: Array) -> Proof:
     """That share of each cut, client by client, and what is left of 1 of the client's floor."""
-    owners, n_clients = model.owners, model.n_clients
+    owners, n_clients = model.owners, model.alphas.size
     left = np.maximum(1.0 - np.bincount(owners, shares, n_clients), 0.0)
     constants = np.bincount(owners, shares * model.constants, n_clients)
     norm_weights = np.bincount(owners, shares * model.norm_weights, n_clients)

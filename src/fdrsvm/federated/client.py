@@ -59,16 +59,16 @@ def answer(
         answered = coarsened(answered, problem.resolution)
     update = Update(broadcast.run_id, broadcast.round, broadcast.client_id, answered)
     later = memory.past[len(past) + 1 :] if is_same_run else ()
-    if later and _are_equal(later[0][1], values):
-        return memory, update  # a message that was sent twice: what came after it still holds
+    if later:
+        before = later[0][1]
+        is_same = before.keys() == values.keys() and all(
+            np.asarray(before[name]).tobytes() == np.asarray(values[name]).tobytes()
+            for name in before
+        )
+        if is_same:  # a message that was sent twice: what came after it still holds
+            return memory, update
     past = (*past, (broadcast.round, known))[-_DEPTH:]
     return Memory(broadcast.run_id, values, past), update
-
-
-def _are_equal(left: Values, right: Values) -> bool:
-    return left.keys() == right.keys() and all(
-        np.asarray(left[name]).tobytes() == np.asarray(right[name]).tobytes() for name in left
-    )
 
 
 def _before(memory: Memory, broadcast: Broadcast) -> tuple[Values, tuple[tuple[int, Values], ...]]:

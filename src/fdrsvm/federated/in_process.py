@@ -70,8 +70,21 @@ class InProcess:
         waiting = deque(one for one in broadcasts if one.client_id not in self._busy)
         self._busy.update(one.client_id for one in waiting)
         answers: dict[str, Update | Failure] = {}
+
+        def answer_in_turn() -> None:
+            """One thread's part of a round: client after client, until nobody is waiting."""
+            while True:
+                try:
+                    broadcast = waiting.popleft()
+                except IndexError:
+                    return
+                try:
+                    answers[broadcast.client_id] = self._answer(broadcast)
+                finally:
+                    self._busy.discard(broadcast.client_id)
+
         # One task per thread, not per client: a short answer takes less time than starting a task.
-        tasks = [self._pool.submit(self._work, waiting, answers) for _ in range(self.n_threads)]
+        tasks = [self._pool.submit(answer_in_turn) for _ in range(self.n_threads)]
         wait(tasks, timeout=deadline)
         while waiting:  # whoever has not begun by now is not asked
             with suppress(IndexError):  # a thread may have been faster
@@ -84,18 +97,6 @@ class InProcess:
             in_time.get(one.client_id) or Failure(one.client_id, _LATE, is_missing=True)
             for one in broadcasts
         ]
-
-    def _work(self, waiting: deque[Broadcast], answers: dict[str, Update | Failure]) -> None:
-        """One thread's part of a round: client after client, until nobody is waiting."""
-        while True:
-            try:
-                broadcast = waiting.popleft()
-            except IndexError:
-                return
-            try:
-                answers[broadcast.client_id] = self._answer(broadcast)
-            finally:
-                self._busy.discard(broadcast.client_id)
 
     def _answer(self, broadcast: Broadcast) -> Update | Failure:
         """A client's own errors become a failure that names it; the loop decides what follows."""

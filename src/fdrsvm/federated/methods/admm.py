@@ -201,7 +201,12 @@ class ADMM(Algorithm[ADMMState]):
             own = (own - (1.0 - self.relaxation) * state.w) / self.relaxation
         own[~replies.present] = np.nan
         residuals = self._residuals(federation, state, replies)
-        rho = self._balanced(state.rho, residuals)
+        rho = state.rho
+        if self.balance and residuals.primal < np.inf:
+            if residuals.primal > _IMBALANCE * residuals.dual:
+                rho = rho * _RHO_STEP
+            elif residuals.dual > _IMBALANCE * residuals.primal:
+                rho = rho / _RHO_STEP
         duals = vectors - w  # mu_g of the next round, in units of 1/rho
         if self.balance:  # who never answered is taken to have had this rho
             duals = duals * (np.where(np.isnan(rhos), rho, rhos) / rho)[:, None]
@@ -245,14 +250,6 @@ class ADMM(Algorithm[ADMMState]):
             primal_goal=absolute + self.residual_tol * largest,
             dual_goal=absolute + self.residual_tol * state.rho * dual,
         )
-
-    def _balanced(self, rho: float, residuals: Residuals) -> float:
-        if self.balance and residuals.primal < np.inf:
-            if residuals.primal > _IMBALANCE * residuals.dual:
-                return rho * _RHO_STEP
-            if residuals.dual > _IMBALANCE * residuals.primal:
-                return rho / _RHO_STEP
-        return rho
 
     def judge(
         self, federation: Federation, state: ADMMState, replies: Replies, screen: Screen

@@ -10,7 +10,7 @@ The models know nothing of each other: each has the certificate that a run of it
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from types import GenericAlias
 from typing import Any, ClassVar, TypeAlias, TypeVar
@@ -24,7 +24,7 @@ from fdrsvm.federated.federation import Federation, Replies
 from fdrsvm.federated.messages import ClientProfile, Shape, Values
 from fdrsvm.federated.methods.method import Algorithm, Evaluation, Progress, describe
 from fdrsvm.federated.problem import ClientProblem
-from fdrsvm.federated.screen import Faults, Screen
+from fdrsvm.federated.screen import Faults, Judge, Screen
 
 States: TypeAlias = "tuple[Any, ...]"
 _Entry = TypeVar("_Entry")
@@ -202,7 +202,7 @@ class OneVsRest(Algorithm[States]):
 
 
 def _judge_each(
-    judge: Callable[[Federation, Any, Replies, Screen], Faults],
+    judge: Judge,
     models: Iterable[int],
     federation: Federation,
     state: States,
