@@ -16,7 +16,6 @@ from fdrsvm.federated.messages import Update
 from fdrsvm.federated.methods import (
     FedAvg,
     FedDRO,
-    FedDROPublished,
     FedProx,
     FedSGD,
     describe,
@@ -25,6 +24,7 @@ from fdrsvm.federated.methods import (
 from fdrsvm.federated.methods.batches import batch_size, client_generator, epoch_order
 from fdrsvm.federated.problem import make_client
 from fdrsvm.federated.rounds import run_rounds
+from fdrsvm_paper.feddro_published import FedDROPublished
 from tests.federated.baseline_reference import (
     PlainClient,
     objective,

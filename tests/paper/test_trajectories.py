@@ -15,12 +15,12 @@ from fdrsvm.federated import (
     make_client,
     run_rounds,
 )
-from fdrsvm.federated.methods import FedDROPublished
 from fdrsvm.federated.methods.batches import client_generator, epoch_order, step_batches
 from fdrsvm.solvers import solve_central
 from fdrsvm_paper import clients as module
 from fdrsvm_paper import trajectories
 from fdrsvm_paper.clients import Draws, stack
+from fdrsvm_paper.feddro_published import FedDROPublished
 
 N_ROUNDS = 25
 SIZES = (11, 17, 30, 12)  # batches leave rows over

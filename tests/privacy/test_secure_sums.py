@@ -17,7 +17,6 @@ from fdrsvm.federated.methods import (
     Bundle,
     FedAvg,
     FedDRO,
-    FedDROPublished,
     FedSGD,
     OneVsRest,
     OneVsRestProblem,
@@ -43,6 +42,7 @@ from fdrsvm.federated.secure.primitives import (
 from fdrsvm.federated.secure.secure_step import context_of
 from fdrsvm.federated.secure.secure_sums import SecureSum
 from fdrsvm.privacy import Recorded as RecordedInFile
+from fdrsvm_paper.feddro_published import FedDROPublished
 from tests.federated.cases import (
     METHODS,
     Recorded,

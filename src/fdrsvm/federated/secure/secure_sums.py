@@ -34,7 +34,6 @@ from fdrsvm.federated.methods import (
     Bundle,
     FedAvg,
     FedDRO,
-    FedDROPublished,
     FedSGD,
     OneVsRest,
     Subgradient,
@@ -289,7 +288,7 @@ def on_sums(method: Any, members: Federation, *, all_present: bool) -> Any:
         return replace(method, cuts="summed")
     if isinstance(method, ADMM):
         return replace(method, tau=method._tau(members))
-    if isinstance(method, FedDRO | FedDROPublished):
+    if isinstance(method, FedDRO):
         raise UnsupportedError(
             f"{method.name} takes the logarithm of a mean over the clients, which cannot be had "
             "from sums of what they know alone; use it without secure aggregation"

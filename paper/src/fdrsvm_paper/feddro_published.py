@@ -31,6 +31,7 @@ from fdrsvm.core.arrays import Array
 from fdrsvm.core.vectors import length
 from fdrsvm.federated.federation import Federation, Replies
 from fdrsvm.federated.messages import Shape, Values
+from fdrsvm.federated.methods import register
 from fdrsvm.federated.methods.baseline import Baseline, mean_vector, ridge_answer
 from fdrsvm.federated.methods.batches import (
     Batches,
@@ -59,6 +60,7 @@ class PublishedState(FedDROState):
     exchange: int
 
 
+@register
 @dataclass(frozen=True)
 class FedDROPublished(FedDRO):
     """FedDRO as the FDR-SVM authors ran it; ``max_rounds = (n_steps + 1) T`` is their T rounds.
