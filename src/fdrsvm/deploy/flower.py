@@ -130,8 +130,9 @@ class FlowerTransport:
         Seconds to wait for them.
     listener : callable, optional
         Is told who joined, what was sent and answered, and every fault, for an audit log.
-    poll, resend_after : float
-        Seconds between two looks for answers, and after which silence a message is sent again.
+    poll, look_around, resend_after : float
+        Seconds between two looks for answers, between two looks at who is connected, and of silence
+        after which a message is sent again.
     """
 
     grid: Any
