@@ -9,7 +9,7 @@ from benchmarks.house import Walk, measure_names, one_fit
 import fdrsvm
 from fdrsvm.deploy import client_app
 from fdrsvm.deploy.flower import FlowerTransport
-from fdrsvm.deploy.server_side import train
+from fdrsvm.deploy.server_side import conduct_run
 from fdrsvm.deploy.settings import RunSettings
 from tests.deploy.cases import Grid, write_plants
 
@@ -70,7 +70,7 @@ def run_over_flower(folder, tell):
         pace = {"poll": 0.001, "look_around": 0.01}
         return FlowerTransport(AppGrid(nodes), task=settings.task(), listener=audit, **pace)
 
-    train(connect, settings, tell)
+    conduct_run(connect, settings, tell)
 
 
 def test_the_map_of_one_round_over_flower_is_true(tmp_path):

@@ -35,7 +35,7 @@ from fdrsvm.deploy.flower import (
 )
 from fdrsvm.deploy.layout import write_app
 from fdrsvm.deploy.plant import read_plant
-from fdrsvm.deploy.server_side import train
+from fdrsvm.deploy.server_side import conduct_run
 from fdrsvm.deploy.settings import RunSettings, contract_config
 from fdrsvm.federated.audit import read_audit
 from fdrsvm.federated.checkpoint import CheckpointFolder
@@ -91,7 +91,7 @@ def run(grid, tmp_path, *, output="run", hurry=None, **config):
             **(hurry or {}),
         )
 
-    return train(connect, settings, lambda line: None)
+    return conduct_run(connect, settings, lambda line: None)
 
 
 def server(tmp_path):

@@ -19,7 +19,7 @@ import numpy as np
 from fdrsvm import __version__
 from fdrsvm.core.texts import package_log
 from fdrsvm.data.contract import ContractError
-from fdrsvm.data.training_data import merge_equal_rows
+from fdrsvm.data.training_data import Client, merge_equal_rows, radii
 from fdrsvm.deploy.memory_file import MemoryFile
 from fdrsvm.deploy.plant import Plant, PlantRows, rows_of, words_without_path
 from fdrsvm.errors import CorruptDataError, FDRSVMError, InvalidInputError
@@ -34,10 +34,9 @@ from fdrsvm.federated.joining import (
 )
 from fdrsvm.federated.limits import Limits
 from fdrsvm.federated.messages import Broadcast, decode_broadcast, encode
-from fdrsvm.federated.methods import OneVsRestProblem, from_description
-from fdrsvm.federated.problem import make_client
+from fdrsvm.federated.methods import from_description
 from fdrsvm.federated.secure.secure_step import SecureStep
-from fdrsvm.risk.radius import practical_radius
+from fdrsvm.federated.train import make_problems
 
 _LOG = package_log()
 
@@ -181,27 +180,26 @@ def _make_problem(plant: Plant, rows: PlantRows, task: Task) -> Any:
     X, weights = rows.X, np.ones(len(rows.X))
     if task.merge:
         X, codes, weights = merge_equal_rows(X, codes, weights)
-    epsilon = task.epsilon if plant.epsilon is None else plant.epsilon
-    positives = [1] if len(task.classes) <= 2 else range(len(task.classes))
-    problems = tuple(
-        make_client(
-            plant.client_id,
-            X,
-            np.where(codes == positive, 1.0, -1.0),
-            sample_weight=weights,
-            epsilon=float(practical_radius(len(rows.X))) if epsilon == "auto" else epsilon,
-            kappa=float(task.kappa) if plant.kappa is None else plant.kappa,
-            norm=task.norm,  # type: ignore[arg-type]
-            support=box,
-            worst_case=task.worst_case,  # type: ignore[arg-type]
-            loss=task.loss,
-            fit_intercept=task.fit_intercept,
-            blur=task.blur,
-            resolution=task.resolution,
-        )
-        for positive in positives
+    n_rows, name = float(len(rows.X)), plant.client_id
+    [epsilon] = radii(_first_given(plant.epsilon, task.epsilon), "epsilon", [name], [n_rows])
+    [problem] = make_problems(
+        [Client(name, X, codes, len(task.classes), weights, n_rows)],
+        [epsilon],
+        [float(_first_given(plant.kappa, task.kappa))],
+        norm=task.norm,
+        support=box,
+        worst_case=task.worst_case,
+        loss=task.loss,
+        fit_intercept=task.fit_intercept,
+        blur=task.blur,
+        resolution=task.resolution,
     )
-    return problems[0] if len(problems) == 1 else OneVsRestProblem(problems)
+    return problem
+
+
+def _first_given(own: Any, agreed: Any) -> Any:
+    """A plant may have a ball of its own."""
+    return agreed if own is None else own
 
 
 def check_limits(plant: Plant, rows: PlantRows, task: Task, box: Any) -> None:

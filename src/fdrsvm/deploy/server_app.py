@@ -9,7 +9,7 @@ from flwr.serverapp import Grid, ServerApp
 
 from fdrsvm.core.texts import printable
 from fdrsvm.deploy.flower import FlowerTransport
-from fdrsvm.deploy.server_side import read_settings, train
+from fdrsvm.deploy.server_side import conduct_run, read_settings
 from fdrsvm.federated.audit import AuditLog
 
 app = ServerApp()
@@ -34,4 +34,4 @@ def main(grid: Grid, context: Context) -> None:
     def tell(line: str) -> None:
         _LOG.info("%s", printable(line))  # names in it come from the plants
 
-    train(connect, settings, tell)
+    conduct_run(connect, settings, tell)

@@ -25,6 +25,7 @@ from fdrsvm.core.files import write_together
 from fdrsvm.core.losses import LOSSES
 from fdrsvm.core.plain_json import encode, plain
 from fdrsvm.data.contract import FeatureContract, check_all_clients
+from fdrsvm.data.training_data import client_shares
 from fdrsvm.deploy.run_folder import (
     AUDIT,
     CERTIFICATE,
@@ -48,8 +49,8 @@ from fdrsvm.errors import (
 from fdrsvm.federated.audit import AuditLog, end_event, round_event
 from fdrsvm.federated.checkpoint import CheckpointFolder
 from fdrsvm.federated.joining import Introduction, Label, Task
-from fdrsvm.federated.methods import OneVsRest
-from fdrsvm.federated.rounds import Result, RoundRecord, Transport, run_rounds
+from fdrsvm.federated.rounds import Result, RoundRecord, Transport
+from fdrsvm.federated.train import train
 from fdrsvm.model.model_file import model_bytes
 
 _ROUNDING = 1e-9
@@ -142,7 +143,7 @@ def read_settings(config: Mapping[str, Any]) -> RunSettings:
         raise
 
 
-def train(
+def conduct_run(
     make_transport: Callable[[AuditLog], GreetingTransport],
     settings: RunSettings,
     tell: Callable[[str], None],
@@ -225,16 +226,27 @@ def train_audited(
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", ConvergenceWarning)
         warnings.simplefilter("always", LeftOutWarning)
-        result = run_method(
+        result = train(
             transport,
-            settings,
-            introductions,
+            estimator._method(),
             n_models=1 if len(classes) == 2 else len(classes),
-            audit=audit,
+            client_weights=client_shares(
+                settings.client_weights, names, [float(one.n_rows) for one in introductions]
+            ),
+            max_rounds=settings.max_rounds,
+            tol=settings.tol,
             callbacks=[_RoundTeller(audit, tell)],
+            secure_aggregation=settings.secure_aggregation,
+            quorum=settings.quorum or None,
+            deadline=settings.deadline,
+            on_fault=settings.on_fault,  # type: ignore[arg-type]
+            leave_out_after=settings.leave_out_after or None,
+            limits=settings.limits(introductions[0].profile.n_features),
+            listener=audit,
             checkpoint=checkpoints,
             resume=resumed,
             run_id=record.run_id,
+            limit="max-rounds",
         )
     for warning in caught:
         tell(f"warning: {warning.message}")
@@ -244,53 +256,6 @@ def train_audited(
         f"{result.objective:.6g}, certified gap {result.gap:.1e}; model in {folder / MODEL}"
     )
     return result
-
-
-def run_method(
-    transport: Transport,
-    settings: RunSettings,
-    introductions: Sequence[Introduction],
-    *,
-    n_models: int,
-    audit: AuditLog,
-    **others: Any,
-) -> Result:
-    """The rounds of a run, on masked sums if it asks for them."""
-    method: Any = settings.estimator()._method()
-    if n_models > 1:
-        method = OneVsRest(method, n_models, settings.tol)
-    # As the estimators have them: "samples" counts rows, equal ones each.
-    n_rows = np.array([float(one.n_rows) for one in introductions])
-    weights = n_rows if settings.client_weights == "samples" else np.ones(len(n_rows))
-    quorum, leave_out_after = settings.quorum or None, settings.leave_out_after or None
-    limits = settings.limits(introductions[0].profile.n_features)
-    on_fault: Any = settings.on_fault
-    if settings.secure_aggregation:
-        from fdrsvm.federated.secure.secure_sums import SecureSum  # needs an extra
-
-        transport = sums = SecureSum(
-            transport,
-            weights,
-            quorum=quorum,
-            on_fault=on_fault,
-            limits=limits,
-            listener=audit,
-            leave_out_after=leave_out_after if on_fault == "drop" else None,
-        )
-        method, weights, quorum = sums.method(method), np.ones(1), None
-    return run_rounds(
-        transport,
-        method,
-        max_rounds=settings.max_rounds,
-        tol=settings.tol,
-        client_weights=weights,
-        quorum=quorum,
-        deadline=settings.deadline,
-        on_fault=on_fault,
-        leave_out_after=leave_out_after,
-        limits=limits,
-        **others,
-    )
 
 
 @dataclass

@@ -13,12 +13,12 @@ import numpy as np
 from fdrsvm.core.arrays import check_choice, check_count, check_non_negative, check_positive
 from fdrsvm.core.files import read_capped
 from fdrsvm.data.contract import FeatureContract
+from fdrsvm.data.training_data import auto_radius
 from fdrsvm.errors import InvalidInputError
 from fdrsvm.estimators.fdrsvc import FDRSVC
 from fdrsvm.estimators.fedsvc import FedSVC
 from fdrsvm.federated.joining import Task
 from fdrsvm.federated.limits import Limits
-from fdrsvm.risk.radius import practical_radius
 
 _MAX_CONTRACT = 1 << 24
 _BASELINES = ("fedsgd", "fedavg", "fedprox", "feddro")
@@ -247,7 +247,7 @@ class RunSettings:
     def largest_radius(self, n_rows: int) -> float:
         """No plant with this many rows may set itself a larger one."""
         own = self.penalty if self.is_baseline else self.epsilon
-        return self.largest_epsilon or float(practical_radius(n_rows) if own == "auto" else own)
+        return self.largest_epsilon or float(auto_radius(n_rows) if own == "auto" else own)
 
     def limits(self, n_features: int) -> Limits:
         """What the server holds the plants' answers against."""

@@ -21,11 +21,11 @@ from fdrsvm.core.arrays import (
 )
 from fdrsvm.core.losses import LOSSES, Hinge, MarginLoss
 from fdrsvm.core.vectors import Norm
+from fdrsvm.data.training_data import auto_radius
 from fdrsvm.errors import InvalidInputError, UnsupportedError
 from fdrsvm.federated.messages import ClientProfile
 from fdrsvm.risk.ball import Support, WorstCase
 from fdrsvm.risk.blurred_cuts import blurred_cut
-from fdrsvm.risk.radius import practical_radius
 from fdrsvm.risk.worst_case import Cut, RiskOracle
 from fdrsvm.solvers import PreparedClient
 
@@ -143,7 +143,7 @@ def make_client(
         if epsilon != "auto":
             raise InvalidInputError("epsilon", "must be a number or 'auto'", f"it is {epsilon!r}")
         X = check_matrix(X)
-        epsilon = float(practical_radius(X.shape[0]))
+        epsilon = auto_radius(X.shape[0])
     risk = RiskOracle(
         X,
         y,

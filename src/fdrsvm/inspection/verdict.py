@@ -13,7 +13,7 @@ from fdrsvm.errors import DegenerateModelWarning, InvalidInputError, Unsupported
 from fdrsvm.estimators.advice import ENOUGH, FLAT, Setting, Tally, flip_share, judge, tally_rows
 from fdrsvm.inspection.certifying import training_counts
 from fdrsvm.model.linear_model import VERDICT, LinearModel
-from fdrsvm.model.trained_ball import ROBUST, Ball, balls
+from fdrsvm.model.trained_ball import ROBUST, TrainedBall, balls
 from fdrsvm.model.unscaling import Scaling
 
 
@@ -26,7 +26,7 @@ def verdict(model: LinearModel, rows: Rows | None = None) -> str | None:
     kept = model.record.get(VERDICT)
     if rows is None:
         return None if kept is None else str(kept)
-    own: list[Ball] = []  # of training, as far as the file tells
+    own: list[TrainedBall] = []  # of training, as far as the file tells
     if model.estimator in ROBUST:
         with suppress(InvalidInputError, UnsupportedError):  # clients are not known by name
             own = list(balls(model, training_counts(model)).values())

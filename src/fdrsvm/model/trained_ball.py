@@ -33,9 +33,6 @@ class TrainedBall:
         return dict(vars(self))
 
 
-Ball = TrainedBall  # what other modules have called it so far
-
-
 @dataclass(frozen=True)
 class Overrides:
     """What to take in place of the model's own radius, label price and norm; None leaves it."""
