@@ -8,7 +8,7 @@ BENCH_PIP := .venv-bench/bin/python -m pip install $(PIP_OPTIONS)
 
 .PHONY: demo test test-slow test-federation test-federation-all coverage trust lint docs gallery build native-check bench bench-env bench-releases clean
 
-demo: .venv/.demo
+demo: .venv/.native
 	$(BIN)/fdrsvm demo --output report
 
 # Two processes, each with whole files, since tests of a file share what they made.
@@ -111,10 +111,6 @@ clean:
 	touch $@
 
 # A stamp for each set of extras, remade when the dependencies change.
-.venv/.demo: pyproject.toml | .venv/.native
-	$(PIP) 'fdr-svm[experiments]'
-	touch $@
-
 .venv/.test .venv/.simulation .venv/.lint .venv/.docs .venv/.release: .venv/.%: pyproject.toml | .venv/.native .venv/.paper
 	$(PIP) 'fdr-svm[$*]'
 	touch $@
