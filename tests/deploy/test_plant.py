@@ -393,3 +393,10 @@ def test_the_contracts_box_must_lie_within_the_agreed_limit(tmp_path):
     make_problem(own, rows, Task(support="contract", feature_limit=1e6))
     with pytest.raises(TellableError, match="must lie within the agreed feature-limit 10"):
         make_problem(own, rows, Task(support="contract", feature_limit=10.0))
+
+
+def test_text_is_no_flag(tmp_path):
+    """ "false" is true to Python."""
+    config = {"client-id": "a", "data": str(tmp_path / "a.csv"), "clip": "false"}
+    with pytest.raises(InvalidInputError, match="clip: must be True or False"):
+        plant_from_config(config, {})

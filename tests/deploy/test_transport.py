@@ -718,6 +718,9 @@ def test_a_replayed_or_oversized_or_torn_update_is_one_plants_fault(
     (fault,) = result.history[2].faults
     assert fault.startswith("plant-1: ")
     assert reason in fault
+    # An answer that nobody can read is an answer: too many of them, not only in a row, count.
+    assert result.history[2].faulty == ("plant-1",)
+    assert result.history[2].absent == ()
 
 
 # --- limits of the contract ---

@@ -9,6 +9,7 @@ import pytest
 from fdrsvm import LeftOutWarning, QuorumError
 from fdrsvm.errors import ConvergenceWarning
 from fdrsvm.federated import ADMM, Bundle, CheckpointFolder, InProcess, run_rounds
+from fdrsvm.federated.checkpoint import read_checkpoint
 from fdrsvm.federated.limits import Limits
 from fdrsvm.federated.methods import ALGORITHMS, FedAvg, OneVsRest, Subgradient
 from fdrsvm.federated.methods.one_vs_rest import OneVsRestProblem
@@ -232,3 +233,22 @@ def test_sums_go_on_without_it_and_are_certified_for_the_others(method, tmp_path
     optimum = reference_optimum(others, np.full(3, 1.0 / 3.0))
     assert result.lower_bound <= optimum.high * (1.0 + 1e-9)
     assert result.objective >= optimum.low
+
+
+def test_a_resumed_run_without_two_clients_scales_weights_as_the_unbroken_one(tmp_path):
+    """One after the other or both at once, the weights have the same bits (7 equal ones do not)."""
+    clients = blobs(7)
+
+    def transport():
+        first = Tampered(InProcess(problems(clients)), "client-1", gone, rounds=ALWAYS)
+        return Tampered(first, "client-4", gone, rounds=range(3, 10_000))
+
+    keep = CheckpointFolder(tmp_path, keep=10_000)
+    whole = train(transport(), Subgradient(step_size=0.5), checkpoint=keep, max_rounds=12, tol=0.0)
+    assert whole.left_out == {"client-1": 3, "client-4": 5}
+    snapshot, _ = read_checkpoint(tmp_path / "round-000007.safetensors")
+    resumed = train(
+        transport(), Subgradient(step_size=0.5), resume=snapshot, max_rounds=12, tol=0.0
+    )
+    assert resumed.federation.alphas.tobytes() == whole.federation.alphas.tobytes()
+    assert_same_bits(resumed, whole)

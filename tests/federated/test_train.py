@@ -5,7 +5,7 @@ import pytest
 from numpy.testing import assert_array_equal
 
 from fdrsvm.data.training_data import Client, auto_radius, client_shares, radii
-from fdrsvm.errors import ClientError
+from fdrsvm.errors import ClientError, InvalidInputError
 from fdrsvm.federated import Bundle, InProcess, run_rounds
 from fdrsvm.federated.methods import OneVsRest
 from fdrsvm.federated.secure.secure_sums import SecureSum
@@ -79,3 +79,8 @@ def test_labels_weights_and_radii_have_one_home(rng):
     assert client_shares("samples", ["a", "b"], [10, 20]).tolist() == [10.0, 20.0]
     assert client_shares("equal", ["a", "b"], [10, 20]).tolist() == [1.0, 1.0]
     assert client_shares({"b": 2, "a": 1}, ["a", "b"], [10, 20]).tolist() == [1.0, 2.0]
+
+
+def test_nobody_to_train_with_is_an_error_that_says_so():
+    with pytest.raises(InvalidInputError, match="clients: at least one must take part"):
+        train([], Bundle())

@@ -1,4 +1,4 @@
-"""Messages over Flower: records in and out, and a wait that always ends.
+"""Messages over Flower: records in and out, and a wait that ends at the deadline.
 
 Nothing is computed here. A message is one config record with the fields of a request or response;
 the payload in it is the bytes of :mod:`fdrsvm.federated.messages`, so that results have the same
@@ -308,15 +308,16 @@ class FlowerTransport:
         end = float("inf") if deadline is None else start + deadline
         errands = {b.client_id: _Errand(b, encode(b), start) for b in broadcasts}
         answers: dict[str, Update | Failure] = {}
-        next_look = 0.0
+        next_look, nodes = 0.0, {}
         while len(answers) < len(errands):
             waiting = {name: e for name, e in errands.items() if name not in answers}
             now = time.monotonic()
             if now >= next_look:
-                self._send_out(waiting, self._nodes(), now, end)
+                nodes = self._nodes()
+                self._send_out(waiting, nodes, now, end)
                 next_look = now + self.look_around
             # Who was missing last time and is still not connected is not waited for.
-            gone = {name for name in waiting if name in self._absent and not waiting[name].sent_to}
+            gone = {name for name in waiting if self._node_of[name] not in nodes} & self._absent
             if now >= end or gone == set(waiting):
                 break
             answers.update(self._collect(waiting))
@@ -408,7 +409,7 @@ def read_answer(reply: Message, name: str, max_bytes: int) -> Update | Failure:
             return Failure(name, response.reason or "it failed and gave no reason")
         return decode_update(response.payload, max_bytes=max_bytes)
     except CorruptDataError as error:
-        return Failure(name, str(error))
+        return Failure(name, str(error), is_unreadable=True)
 
 
 def _flower_error(reply: Message) -> str:

@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from fdrsvm.core.arrays import Array, check_count
+from fdrsvm.core.arrays import Array, check_count, check_flag
 from fdrsvm.core.files import read_capped
 from fdrsvm.data.contract import ContractError, FeatureContract, Violation
 from fdrsvm.data.tables import Table, data_files, parse_table, read_cell, read_labels, read_numbers
@@ -103,7 +103,7 @@ def plant_from_config(node: Mapping[str, Any], run: Mapping[str, Any]) -> Plant:
         data=data,
         label=str(node.get("label", "label")),
         contract=_path(node, "contract"),
-        clip=bool(node.get("clip", False)),
+        clip=check_flag(node.get("clip", False), "clip"),
         state=_path(node, "state") or data.parent / ".fdrsvm-state",
         epsilon=_number(node, "epsilon"),
         kappa=_number(node, "kappa"),
@@ -135,7 +135,7 @@ def simulated_plant(number: int, run: Mapping[str, Any]) -> Plant:
         label=str(run.get("label", "label")),
         contract=contract if contract.exists() else None,
         clip=False,
-        state=_path(run, "state") or Path(str(run.get("output", "fdrsvm-run"))) / "clients",
+        state=_path(run, "state") or (_path(run, "output") or Path("fdrsvm-run")) / "clients",
     )
 
 

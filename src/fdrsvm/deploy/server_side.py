@@ -223,6 +223,7 @@ def train_audited(
         record = replace(record, run_id=uuid.uuid4().hex)
         record.write(folder)
     estimator = settings.estimator()
+    left_out = frozenset(resumed.history[-1].left_out) if resumed is not None else frozenset()
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", ConvergenceWarning)
         warnings.simplefilter("always", LeftOutWarning)
@@ -235,7 +236,7 @@ def train_audited(
             ),
             max_rounds=settings.max_rounds,
             tol=settings.tol,
-            callbacks=[_RoundTeller(audit, tell)],
+            callbacks=[_RoundTeller(audit, tell, left_out)],
             secure_aggregation=settings.secure_aggregation,
             quorum=settings.quorum or None,
             deadline=settings.deadline,
@@ -301,17 +302,18 @@ def write_results(
         "clients": names,
         **model.certificate,
     }
-    text = json.dumps(encode(plain(certificate, "certificate")), indent=2, sort_keys=True)
-    write_together(  # a model without its certificate is worth nothing
-        (folder / MODEL, model_bytes(model)),
-        (folder / CERTIFICATE, text.encode() + b"\n"),
-    )
     if not np.isfinite(result.objective):
+        write_together((folder / MODEL, model_bytes(model)))
         raise InvalidInputError(
             "quorum",
             "some model must have been evaluated by every client for a certificate",
             "none was; the newest is in the model file without one",
         )
+    text = json.dumps(encode(plain(certificate, "certificate")), indent=2, sort_keys=True)
+    write_together(  # both or neither: a model without its certificate is worth little
+        (folder / MODEL, model_bytes(model)),
+        (folder / CERTIFICATE, text.encode() + b"\n"),
+    )
     audit(
         {
             **end_event(result),

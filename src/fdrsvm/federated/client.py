@@ -46,7 +46,6 @@ def answer(
         # It masks what this function answers to the method within the step.
         return respond(answer, problem, memory, broadcast, algorithm, has_answered=has_answered)
     known, past = _before(memory, broadcast)
-    values, answered = algorithm.answer(problem, known, broadcast.values)
     is_same_run = memory.run_id == broadcast.run_id
     if has_answered and not is_same_run and algorithm.needs_memory:
         raise TellableError(
@@ -54,7 +53,9 @@ def answer(
             "must be there in a run that the client took part in before",
             "its file is gone; start a new run",
         )
-    # Every method's answer leaves here, also into a secure sum: nothing exact can bypass the grid.
+    values, answered = algorithm.answer(problem, known, broadcast.values)
+    # Every method's answer leaves here, also into a secure sum: no risk and no constant of a cut
+    # bypasses the grid.
     if problem.resolution > 0.0:
         answered = coarsened(answered, problem.resolution)
     update = Update(broadcast.run_id, broadcast.round, broadcast.client_id, answered)

@@ -1,4 +1,4 @@
-"""What travels between server and clients, and nothing else does.
+"""What travels in a round; what travels before the first one, and in errors, is in joining.py.
 
 A message is named arrays plus who, which run and which round: float64, or int64 where values are
 masked. Values are shared, not copied, when both ends live in one process: nobody may change them.
@@ -57,11 +57,12 @@ class Update:
 
 @dataclass(frozen=True)
 class Failure:
-    """In place of an update: the client did not answer in time, or reported an error."""
+    """In place of an update: no answer in time, an error at the client, or nothing readable."""
 
     client_id: str
     reason: str
     is_missing: bool = False  # late or gone, rather than at fault
+    is_unreadable: bool = False  # there was an answer, and it breaks the form of messages
 
 
 @dataclass(frozen=True)

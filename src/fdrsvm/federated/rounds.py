@@ -429,7 +429,8 @@ class _Run:
         if n_left < self.quorum:
             gone = tuple(f"{name}: left out" for name in names if name in left_out)
             raise QuorumError(round_, n_left, self.quorum, gone)
-        self.federation = self.federation.without(left_out)
+        # From everybody, not from those before: a resumed run scales once and has the same bits.
+        self.federation = self.everybody.without(left_out)
 
     def stop_reason(self, max_rounds: int) -> Stop | None:
         """Why the run is over, if it is."""

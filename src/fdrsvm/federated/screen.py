@@ -1,4 +1,4 @@
-"""What an answer must keep to before it counts: its form, and what no data could give, [limits].
+"""What is checked before an answer counts: its form, and that legal data could give it, [limits].
 
 Form     client, run, round, names, dtype, shape, finite numbers
 Rules    what follows from the profile, from agreed limits on features, and from the client's own
@@ -28,11 +28,12 @@ from fdrsvm.federated.messages import Broadcast, Failure, Shape, Update, Values
 from fdrsvm.native import screening as kernels
 
 CONTRADICTION = "contradiction"
+FORM = "form"  # an answer that cannot even be read
 MISSING, ERROR = "missing", "error"  # no answer: late or gone, or an error at the client
-# In place of a client's name where a sum is wrong and nobody can be blamed.
+# In place of a client's name where answers are wrong together and nobody can be blamed.
 NOBODY_NAMED = (
-    "the bound exceeds the objective, and sums do not tell whose answers are wrong: what was "
-    "proved is forgotten"
+    "the bound exceeds the objective, and no single answer tells whose is wrong: what was proved "
+    "is forgotten"
 )
 
 ROUNDING = kernels.ROUNDING
@@ -161,7 +162,8 @@ class Screen:
         with np.errstate(over="ignore", invalid="ignore"):
             for g, answer, broadcast in zip(asked, answers, broadcasts, strict=True):
                 if isinstance(answer, Failure):
-                    faults[g] = Fault(MISSING if answer.is_missing else ERROR, answer.reason)
+                    rule = MISSING if answer.is_missing else ERROR
+                    faults[g] = Fault(FORM if answer.is_unreadable else rule, answer.reason)
                     continue
                 fault = check_form(answer, broadcast, form)
                 if fault is None:

@@ -95,7 +95,8 @@ def train(
     verbose : int
         Above 0 prints one line per round.
     secure_aggregation : bool
-        Train on masked sums over the clients, see :class:`SecureSum`; ``listener`` is its own.
+        Train on masked sums over the clients, see :class:`SecureSum`, whose events
+        ``listener`` gets.
     advice : str
         What may help where the run fails or ends above ``tol``, beyond more rounds.
     limit : str
@@ -112,11 +113,14 @@ def train(
         )
     transport: Any = clients
     if not hasattr(clients, "exchange"):
+        if not clients:
+            raise InvalidInputError("clients", "at least one must take part", "there is none")
         transport = InProcess(clients, n_threads=check_count(n_threads, "n_threads"))
         models = getattr(transport.problems[0], "problems", transport.problems[:1])
         n_models = len(models)
         loss = models[0].exact.loss
-        if limits is None and loss.lipschitz != 1.0:  # not as floors take it to be
+        # The loop takes floors for epsilon, as the hinge's are, unless limits name another loss.
+        if limits is None and loss.lipschitz != 1.0:
             others["limits"] = Limits.checked(None, models[0].profile.n_features, loss=loss)
     if n_models > 1 and not isinstance(method, OneVsRest):
         method = OneVsRest(method, n_models, tol)

@@ -83,6 +83,11 @@ class Recorded:
             ) from None
         self._append([(b"", _MARK)])
 
+    @property
+    def left_out(self) -> dict[str, int]:
+        """Whom the sums of the other transport go on without, if it gives sums."""
+        return getattr(self.transport, "left_out", {})
+
     def join(self) -> Sequence[ClientProfile]:
         """The other transport's clients."""
         profiles = self.transport.join()
