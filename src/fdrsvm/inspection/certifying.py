@@ -218,20 +218,14 @@ def confidence(
     if model.estimator not in ROBUST:
         raise UnsupportedError(f"a {model.estimator} has no ball, and no confidence")
     own = balls(model, counts)
-    if any(math.isinf(own[name].kappa) for name in counts):
+    if any(math.isinf(ball.kappa) for ball in own.values()):
         raise UnsupportedError(
             "with kappa = inf the balls hold only the shares of labels that were recorded, and "
             "there is no confidence: train with a finite kappa"
         )
-    return mowb_confidence(
-        [own[name].epsilon for name in counts],
-        list(counts.values()),
-        model.n_features,
-        c1=c1,
-        c2=c2,
-        a=a,
-        independent=independent,
-    )
+    radii, n_rows = [ball.epsilon for ball in own.values()], list(counts.values())
+    constants: dict[str, Any] = {"c1": c1, "c2": c2, "a": a, "independent": independent}
+    return mowb_confidence(radii, n_rows, model.n_features, **constants)
 
 
 def training_counts(model: LinearModel) -> dict[str, int]:
