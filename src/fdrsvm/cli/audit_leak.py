@@ -39,7 +39,7 @@ example: fdrsvm audit-leak plants/ --set algorithm=subgradient --rounds 300
     metavar="none|minmax|standard",
     help="As in training [minmax, with a recording none].",
 )
-@set_option("FDRSVC", "algorithm=subgradient")
+@set_option("A parameter of FDRSVC, such as algorithm=subgradient")
 @click.option(
     "--blur", type=click.IntRange(min=0), help="Rows that each client blurs in its cuts [0]."
 )

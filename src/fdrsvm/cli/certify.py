@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from fdrsvm.cli.commands import PATH, Command, json_option, rows_for, takes_data
+from fdrsvm.cli.commands import PATH, Command, json_option, load_with_rows, takes_data
 from fdrsvm.cli.console import number, say, say_json, say_words, show_table
 
 if TYPE_CHECKING:
@@ -56,7 +56,6 @@ def certify(
     """
     from fdrsvm.inspection.certifying import flips, in_words, recompute
     from fdrsvm.inspection.verdict import ignores_features
-    from fdrsvm.model.model_file import load_model
     from fdrsvm.model.trained_ball import Overrides
 
     if (c1 is None) != (c2 is None):
@@ -64,8 +63,7 @@ def certify(
     given = Overrides(epsilon, kappa, norm)
     if given != Overrides() and not (data.paths or data.named):
         raise click.UsageError("--epsilon, --kappa and --norm need data to recompute on.")
-    loaded = load_model(model)
-    rows = rows_for(loaded, data)
+    loaded, rows = load_with_rows(model, data)
     words = [*in_words(loaded), _confidence(loaded, rows, c1, c2, tail)]
     again = None if rows is None else recompute(loaded, rows, given)
     turns = None if rows is None else flips(loaded, rows, norm)
@@ -82,7 +80,7 @@ def certify(
 def _confidence(
     model: LinearModel, rows: Rows | None, c1: float | None, c2: float | None, tail: float
 ) -> str:
-    from fdrsvm.inspection.certifying import confidence, grouped, training_counts
+    from fdrsvm.inspection.certifying import confidence, members, training_counts
 
     if c1 is None or c2 is None:
         return (
@@ -92,7 +90,7 @@ def _confidence(
         )
     counts = training_counts(model)
     if not counts and rows is not None:
-        counts = {name: len(part.X) for name, part in grouped(model, rows).items()}
+        counts = {name: len(group) for name, group in members(model, rows).items()}
     if not counts:
         raise click.UsageError("The file does not say how many rows there were: give the data.")
     value, in_any_case = (

@@ -6,7 +6,7 @@ import functools
 import tomllib
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -17,15 +17,15 @@ if TYPE_CHECKING:
     from fdrsvm.data.rows import DataSettings, Rows
     from fdrsvm.model.linear_model import LinearModel
 
-_Function = TypeVar("_Function", bound=Callable[..., Any])
+_Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 
 SEED = click.IntRange(0, 2**32 - 1)
 COUNT = click.IntRange(min=1)
 PATH = click.Path(path_type=Path)
 
 
-class _Debuggable(click.Command):
-    """A command that can be told to show tracebacks."""
+class Command(click.Command):
+    """A command with ``--debug``, which shows tracebacks."""
 
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
@@ -45,11 +45,7 @@ class _Debuggable(click.Command):
         )
 
 
-class Command(_Debuggable):
-    """A command with ``--debug``."""
-
-
-class Group(_Debuggable, click.Group):
+class Group(Command, click.Group):
     """Commands in the order in which they were added, each with ``--debug``."""
 
     command_class = Command
@@ -95,50 +91,49 @@ fault_option = click.option(
 )
 
 
-def set_option(of: str, example: str) -> Callable[[_Function], _Function]:
+def repeated_option(*names: str, metavar: str, what: str, **others: Any) -> _Decorator:
+    """An option that may be given several times."""
+    said = f"{what}; may be repeated."
+    return click.option(*names, multiple=True, metavar=metavar, help=said, **others)
+
+
+def set_option(what: str) -> _Decorator:
     """``--set NAME=VALUE``, several times, as a dictionary ``parameters``."""
 
     def read(_: click.Context, __: click.Parameter, texts: Sequence[str]) -> dict[str, Any]:
         return dict(map(setting, texts))
 
-    return click.option(
-        "--set",
-        "parameters",
-        multiple=True,
-        metavar="NAME=VALUE",
-        callback=read,
-        help=f"A parameter of {of}, such as {example}; may be repeated.",
-    )
+    return repeated_option("--set", "parameters", metavar="NAME=VALUE", what=what, callback=read)
 
 
-def data_options(function: _Function) -> _Function:
-    """Which files, and what their columns are: arguments ``data``, ``named`` and so on."""
-    for option in reversed(
-        (
-            click.argument("data", type=PATH, nargs=-1),
-            click.option(
-                "--client",
-                "named",
-                multiple=True,
-                metavar="NAME=FILE",
-                help="A client and its file; may be repeated.",
-            ),
-            click.option(
-                "--client-column",
-                metavar="COLUMN",
-                help="Column that says whose row it is, where files hold several clients.",
-            ),
-            click.option("--label", metavar="COLUMN", help="Column with the labels [label]."),
-            click.option(
-                "--ignore",
-                multiple=True,
-                metavar="COLUMN",
-                help="A column that is not a feature; may be repeated.",
-            ),
-        )
-    ):
-        function = option(function)
-    return function
+def output_option(default: str, what: str) -> _Decorator:
+    """``--output``, where to write."""
+    return click.option("--output", type=PATH, default=Path(default), show_default=True, help=what)
+
+
+def together(*options: _Decorator) -> _Decorator:
+    """Several options as one, in this order."""
+
+    def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
+        for option in reversed(options):
+            function = option(function)
+        return function
+
+    return decorate
+
+
+# Which files, and what their columns are: arguments ``data``, ``named`` and so on.
+data_options = together(
+    click.argument("data", type=PATH, nargs=-1),
+    repeated_option("--client", "named", metavar="NAME=FILE", what="A client and its file"),
+    click.option(
+        "--client-column",
+        metavar="COLUMN",
+        help="Column that says whose row it is, where files hold several clients.",
+    ),
+    click.option("--label", metavar="COLUMN", help="Column with the labels [label]."),
+    repeated_option("--ignore", metavar="COLUMN", what="A column that is not a feature"),
+)
 
 
 def takes_data(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -171,11 +166,14 @@ def takes_data(function: Callable[..., Any]) -> Callable[..., Any]:
 # Data and results
 
 
-def rows_for(model: LinearModel, data: DataSettings) -> Rows | None:
-    """The rows with the model's features; None where no data were given."""
+def load_with_rows(model: Path, data: DataSettings) -> tuple[LinearModel, Rows | None]:
+    """A model, and the rows with its features; None where no data were given."""
     from fdrsvm.data.rows import read_rows
+    from fdrsvm.model.model_file import load_model
 
-    return read_rows(data, features=model.feature_names) if data.paths or data.named else None
+    loaded = load_model(model)
+    has_data = bool(data.paths or data.named)
+    return loaded, read_rows(data, features=loaded.feature_names) if has_data else None
 
 
 def put_result(content: bytes, output: Path | None, said: str) -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from fdrsvm.cli.commands import PATH, SEED, Command
+from fdrsvm.cli.commands import PATH, SEED, Command, output_option
 from fdrsvm.cli.console import say, say_lines
 
 
@@ -17,9 +17,7 @@ example: fdrsvm demo --output report
          fdrsvm demo --data pump
 """,
 )
-@click.option(
-    "--output", type=PATH, default=Path("report"), show_default=True, help="Folder for index.html."
-)
+@output_option("report", "Folder for index.html.")
 @click.option("--seed", type=SEED, default=0, show_default=True, help="Seed of splits and noise.")
 @click.option(
     "--data",

@@ -6,21 +6,19 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import click
 
-from fdrsvm.cli.commands import PATH, Command, Group, setting
+from fdrsvm.cli.commands import PATH, Command, Group, repeated_option, set_option, together
 from fdrsvm.cli.console import say, warn
 from fdrsvm.errors import InvalidInputError
 
 _ABOVE_TOL, _ENDED_BY = 3, 128
-_Function = TypeVar("_Function", bound=Callable[..., Any])
 
 
 @click.group(
-    cls=Group,
-    epilog="example: fdrsvm federation init fed --plant a=a.csv --plant b=b.csv",
+    cls=Group, epilog="example: fdrsvm federation init fed --plant a=a.csv --plant b=b.csv"
 )
 def federation() -> None:
     """Set up a federation, try it on this machine, train.
@@ -31,13 +29,12 @@ def federation() -> None:
 
 @federation.command(epilog="example: fdrsvm federation init fed --plant a=a.csv --plant b=b.csv")
 @click.argument("folder", type=PATH)
-@click.option(
+@repeated_option(
     "--plant",
     "plants",
-    multiple=True,
     required=True,
     metavar="NAME[=DATA]",
-    help="A plant, and its data file if that is on this machine; may be repeated.",
+    what="A plant, and its data file if that is on this machine",
 )
 @click.option(
     "--address", default="127.0.0.1", show_default=True, help="Where plants reach the server."
@@ -45,14 +42,7 @@ def federation() -> None:
 @click.option("--port", type=int, default=18000, show_default=True)
 @click.option("--contract", type=PATH, help="Data contract for all plants.")
 @click.option("--label", default="label", show_default=True, help="Column with the labels.")
-def init(
-    folder: Path,
-    plants: Sequence[str],
-    address: str,
-    port: int,
-    contract: Path | None,
-    label: str,
-) -> int:
+def init(folder: Path, plants: Sequence[str], **options: Any) -> int:
     """Write certificates, keys, settings and a README per plant."""
     from fdrsvm.deploy.founding import init as write_folders
 
@@ -62,7 +52,7 @@ def init(
         if name in named:
             raise InvalidInputError("--plant", "names must differ", f"{name!r} is there twice")
         named[name] = Path(data) if data else None
-    write_folders(folder, named, address=address, port=port, contract=contract, label=label)
+    write_folders(folder, named, **options)
     say(f"{folder}: server and {len(named)} plants; see {folder}/server")
     return 0
 
@@ -74,11 +64,7 @@ def up(folder: Path, timeout: float) -> int:
     """Start server and plants on this machine."""
     from fdrsvm.deploy.trial import up as start
 
-    def bring_up() -> int:
-        start(folder, timeout=timeout, tell=say)
-        return 0
-
-    return _until_signal(bring_up)
+    return _until_signal(partial(start, folder, timeout=timeout, tell=say))
 
 
 @federation.command(epilog="example: fdrsvm federation status fed")
@@ -112,48 +98,37 @@ def down(folder: Path) -> int:
     return 0
 
 
-def _run_options(function: _Function) -> _Function:
-    for option in reversed(
-        (
-            click.argument("folder", type=PATH),
-            click.option("--output", type=PATH, required=True, help="Folder for the results."),
-            click.option(
-                "--set",
-                "settings",
-                multiple=True,
-                metavar="NAME=VALUE",
-                help="A setting, such as tol=1e-5 or algorithm=admm; may be repeated.",
-            ),
-            click.option("--timeout", type=float, help="Stop after this many seconds."),
-        )
-    ):
-        function = option(function)
-    return function
+_run_options = together(
+    click.argument("folder", type=PATH),
+    click.option("--output", type=PATH, required=True, help="Folder for the results."),
+    set_option("A setting, such as tol=1e-5 or algorithm=admm"),
+    click.option("--timeout", type=float, help="Stop after this many seconds."),
+)
 
 
 @federation.command(epilog="example: fdrsvm federation run fed --output run-1 --set tol=1e-5")
 @_run_options
-def run(folder: Path, output: Path, settings: Sequence[str], timeout: float | None) -> int:
+def run(folder: Path, **options: Any) -> int:
     """Train, on the server's machine.
 
     The exit code is 3 if the certified gap is above tol.
     """
-    return _train_at(folder, output, settings, timeout, resume=False)
+    return _train_at(folder, resume=False, **options)
 
 
 @federation.command(epilog="example: fdrsvm federation resume fed --output run-1")
 @_run_options
-def resume(folder: Path, output: Path, settings: Sequence[str], timeout: float | None) -> int:
+def resume(folder: Path, **options: Any) -> int:
     """Go on from the last checkpoint of a run.
 
     The exit code is 3 if the certified gap is above tol.
     """
-    return _train_at(folder, output, settings, timeout, resume=True)
+    return _train_at(folder, resume=True, **options)
 
 
 @federation.command(epilog="example: fdrsvm federation simulate plants --output run-2")
 @_run_options
-def simulate(folder: Path, output: Path, settings: Sequence[str], timeout: float | None) -> int:
+def simulate(folder: Path, **options: Any) -> int:
     """Train with simulated plants, a CSV each.
 
     The folder is that of the CSV files; no `init` is needed. The exit code is 3 if the certified
@@ -161,30 +136,27 @@ def simulate(folder: Path, output: Path, settings: Sequence[str], timeout: float
     """
     from fdrsvm.deploy.runs import simulate as train
 
-    return _follow(partial(train, folder), output, settings, timeout)
+    return _follow(partial(train, folder), **options)
 
 
-def _train_at(
-    folder: Path, output: Path, settings: Sequence[str], timeout: float | None, *, resume: bool
-) -> int:
+def _train_at(folder: Path, *, resume: bool, **options: Any) -> int:
     from fdrsvm.deploy.layout import ServerFolder
     from fdrsvm.deploy.runs import run as train
 
     server = ServerFolder.read(folder / "server" if (folder / "server").is_dir() else folder)
-    return _follow(partial(train, server, resume=resume), output, settings, timeout)
+    return _follow(partial(train, server, resume=resume), **options)
 
 
 def _follow(
     train: Callable[..., Mapping[str, Any]],
     output: Path,
-    settings: Sequence[str],
+    parameters: Mapping[str, Any],
     timeout: float | None,
 ) -> int:
     """Train, and say how it ended; the exit code."""
-    given = dict(map(setting, settings))
 
     def follow() -> int:
-        end = train(output, given, timeout=timeout, tell=say)
+        end = train(output, parameters, timeout=timeout, tell=say)
         say(
             f"{end['reason']} after {end['rounds']} rounds: worst-case risk "
             f"{end['objective']:.6g}, certified gap {end['gap']:.1e}"
@@ -197,13 +169,13 @@ def _follow(
     return _until_signal(follow)
 
 
-def _until_signal(command: Callable[[], int]) -> int:
-    """Its exit code; that of shells if a signal ends it, after all that it started has ended."""
+def _until_signal(command: Callable[[], int | None]) -> int:
+    """Its exit code, or 0; that of shells if a signal ends it, when all it started has ended."""
     from fdrsvm.deploy.processes import Interrupted, signals_raised
 
     try:
         with signals_raised():
-            return command()
+            return command() or 0
     except Interrupted as signal:
         warn(f"ended by {signal}, with all that this command started")
         return _ENDED_BY + signal.number

@@ -14,6 +14,7 @@ from fdrsvm.cli.commands import (
     data_options,
     fault_option,
     named_files,
+    output_option,
     set_option,
 )
 from fdrsvm.cli.console import number, progress, say, show_table, warn
@@ -55,14 +56,8 @@ example: fdrsvm fit plants/ --set epsilon=0.01 --set norm=l2
     help="balanced: every class weighs the same, however rare it is; weights of your own are a "
     "parameter, class_weight.",
 )
-@set_option("the estimator", "epsilon=0.01")
-@click.option(
-    "--output",
-    type=PATH,
-    default=Path("run"),
-    show_default=True,
-    help="Folder for model.safetensors and certificate.json.",
-)
+@set_option("A parameter of the estimator, such as epsilon=0.01")
+@output_option("run", "Folder for model.safetensors and certificate.json.")
 def fit(output: Path, **options: Any) -> int:
     """Train a model across clients, with a certificate.
 

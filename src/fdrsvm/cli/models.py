@@ -14,8 +14,10 @@ from fdrsvm.cli.commands import (
     Command,
     fault_option,
     json_option,
+    load_with_rows,
+    output_option,
     put_result,
-    rows_for,
+    repeated_option,
     takes_data,
     warn_of,
 )
@@ -69,13 +71,12 @@ example: fdrsvm evaluate run/model.safetensors test/
 @click.argument("model", type=PATH)
 @takes_data
 @fault_option
-@click.option(
+@repeated_option(
     "--compare",
     type=PATH,
-    multiple=True,
     metavar="DATA",
-    help="Train local, federated and central models on these files or folders, with the model's "
-    "parameters, and score them beside it; may be repeated.",
+    what="Train local, federated and central models on these files or folders, with the model's "
+    "parameters, and score them beside it",
 )
 @json_option
 def evaluate(
@@ -117,9 +118,7 @@ def evaluate(
 
 @click.command(
     cls=Command,
-    epilog="""\b
-example: fdrsvm report run/model.safetensors plants/ --sample 17
-""",
+    epilog="example: fdrsvm report run/model.safetensors plants/ --sample 17",
 )
 @click.argument("model", type=PATH)
 @takes_data
@@ -129,13 +128,7 @@ example: fdrsvm report run/model.safetensors plants/ --sample 17
     type=click.IntRange(min=0),
     help="Number of the row to explain, from 0 in the order of the data [one with a usual score].",
 )
-@click.option(
-    "--output",
-    type=PATH,
-    default=Path("report.html"),
-    show_default=True,
-    help="The page: one file, which needs no network.",
-)
+@output_option("report.html", "The page: one file, which needs no network.")
 def report(
     model: Path, data: DataSettings, fault: str | None, sample: int | None, output: Path
 ) -> None:
@@ -145,10 +138,8 @@ def report(
     worst case, and what would turn the decision on a chosen row.
     """
     from fdrsvm.inspection.page import model_page
-    from fdrsvm.model.model_file import load_model
 
-    loaded = load_model(model)
-    rows = rows_for(loaded, data)
+    loaded, rows = load_with_rows(model, data)
     for option, value in (("--sample", sample), ("--fault", fault)):
         if rows is None and value is not None:
             raise click.UsageError(f"{option} needs data.")
@@ -168,12 +159,7 @@ example: fdrsvm export onnx run/model.safetensors --output leak.onnx
 @click.argument("model", type=PATH)
 @click.option("--output", type=PATH, help="File to write; needed for onnx [standard output].")
 @click.option("--name", default="FDRSVM_Score", show_default=True, help="Name of the block (st).")
-@click.option(
-    "--alarm-on",
-    multiple=True,
-    metavar="LABEL",
-    help="A class that sets the alarm (st); may be repeated.",
-)
+@repeated_option("--alarm-on", metavar="LABEL", what="A class that sets the alarm (st)")
 def export(kind: str, model: Path, output: Path | None, name: str, alarm_on: Sequence[str]) -> None:
     """Write a model as ONNX, structured text or JSON.
 

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from fdrsvm.core.arrays import Array
 from fdrsvm.core.plain_json import from_plain
@@ -123,47 +124,38 @@ def stated_risks(model: LinearModel) -> dict[str, Array]:
     return {str(name): np.atleast_1d(np.asarray(risk, dtype=float)) for name, risk in kept.items()}
 
 
-def grouped(model: LinearModel, rows: Rows) -> dict[str, Rows]:
-    """Rows by client; of a central model, which has one ball around all rows, in one group."""
+def members(model: LinearModel, rows: Rows) -> dict[str, npt.NDArray[np.intp]]:
+    """Each client's rows, as positions; of a central model, which has one ball, all in one."""
     if model.estimator == "DRSVC":
-        return {POOLED: rows}
-    return {name: rows.of(name) for name in rows.client_names}
-
-
-def row_counts(model: LinearModel, rows: Rows) -> dict[str, int]:
-    """How many rows each of these groups has."""
-    return {POOLED: len(rows.X)} if model.estimator == "DRSVC" else rows.counts()
+        return {POOLED: np.arange(len(rows.X))}
+    return {name: np.flatnonzero(rows.clients == name) for name in rows.client_names}
 
 
 def recompute(model: LinearModel, rows: Rows, given: Overrides | None = None) -> Recomputed:
-    """Worst-case risks of a model on data.
+    """Worst-case risks of a model from a file, with its scaling folded in, on rows with labels.
 
-    Parameters
-    ----------
-    model : LinearModel
-        From a file, with its scaling folded in.
-    rows : Rows
-        With labels. On the rows of training the numbers are those of the file.
-    given : Overrides, optional
-        Another radius, label price or norm.
+    On the rows of training the numbers are those of the file, unless another radius, label price
+    or norm is ``given``.
     """
     check_fits(model, rows)
     scaling = Scaling.of(model)
     scaled = scaling.unfold(model)
-    counts = row_counts(model, rows)
+    groups, codes = members(model, rows), rows.codes(model.classes)
+    counts = {name: len(group) for name, group in groups.items()}
     own, shares = balls(model, counts, given), client_weights(model, counts)
-    class_weights = _class_weights(model, rows.codes(model.classes))
+    sample_weight = _class_weights(model, codes)[codes]
     stated = stated_risks(model) if given is None or given == Overrides() else {}
     risks, n_clipped = [], 0
     n_models = len(scaled.coef)
     objectives = np.zeros(n_models)
-    for name, group in grouped(model, rows).items():
-        ball, codes = own[name], group.codes(model.classes)
-        X, n_outside = into_support(scaling.apply(group.X), ball.support)
+    for name, group in groups.items():
+        ball = own[name]
+        options = {**ball.options(), "sample_weight": sample_weight[group]}
+        X, n_outside = into_support(scaling.apply(rows.X[group]), ball.support)
         n_clipped += n_outside
         for k in range(n_models):
-            signs, w, b = signs_of(codes, k, n_models), scaled.coef[k], float(scaled.intercept[k])
-            options = {**ball.options(), "sample_weight": class_weights[codes]}
+            signs = signs_of(codes[group], k, n_models)
+            w, b = scaled.coef[k], float(scaled.intercept[k])
             worst = RiskOracle(X, signs, **options).value(w, b)
             mean = RiskOracle(X, signs, **{**options, "epsilon": 0.0}).value(w, b)
             label = None if n_models == 1 else model.classes[k]
@@ -226,20 +218,14 @@ def confidence(
     if model.estimator not in ROBUST:
         raise UnsupportedError(f"a {model.estimator} has no ball, and no confidence")
     own = balls(model, counts)
-    if any(math.isinf(own[name].kappa) for name in counts):
+    if any(math.isinf(ball.kappa) for ball in own.values()):
         raise UnsupportedError(
             "with kappa = inf the balls hold only the shares of labels that were recorded, and "
             "there is no confidence: train with a finite kappa"
         )
-    return mowb_confidence(
-        [own[name].epsilon for name in counts],
-        list(counts.values()),
-        model.n_features,
-        c1=c1,
-        c2=c2,
-        a=a,
-        independent=independent,
-    )
+    radii, n_rows = [ball.epsilon for ball in own.values()], list(counts.values())
+    constants: dict[str, Any] = {"c1": c1, "c2": c2, "a": a, "independent": independent}
+    return mowb_confidence(radii, n_rows, model.n_features, **constants)
 
 
 def training_counts(model: LinearModel) -> dict[str, int]:

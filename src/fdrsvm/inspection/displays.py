@@ -20,20 +20,7 @@ import numpy.typing as npt
 from fdrsvm.core.arrays import Array, check_count
 from fdrsvm.core.vectors import NORMS, Norm, dual_norm
 from fdrsvm.errors import InvalidInputError
-from fdrsvm.inspection.drawing import (
-    COLOURS,
-    GREY,
-    PALE,
-    STYLES,
-    count,
-    draw_bars,
-    draw_legend_above,
-    finish,
-    new_axes,
-    new_pair,
-    note,
-    plain_text,
-)
+from fdrsvm.inspection import drawing
 from fdrsvm.inspection.fitted import (
     class_index,
     fitted_attribute,
@@ -42,8 +29,6 @@ from fdrsvm.inspection.fitted import (
     read_linear,
 )
 from fdrsvm.inspection.robustness import risk_curve
-
-__all__ = ["ClientRiskDisplay", "ConvergenceDisplay", "FeatureWeightDisplay", "RobustnessDisplay"]
 
 _DEFAULT_BALL: dict[str, Any] = {"kappa": 1.0, "norm": "linf", "support": None}
 _N_RADII = 51
@@ -136,36 +121,31 @@ class RobustnessDisplay(_Display):
             The data, best such as were not used in training.
         radii : array of shape (n_radii,), optional
             Where to compute the risk. By default from 0 to 1/||w||_*, the distance from the
-            decision boundary to the margin, and beyond the radius of training. To compare models,
-            give all of them the same.
+            decision boundary to the margin, and beyond the radius of training.
         kappa, norm, support : optional
             The ball, as in :func:`fdrsvm.worst_case_risk`. "auto" takes what the model was trained
             with; for a model of another package 1.0, "linf" and None. To compare models, give all
-            of them the same.
-        loss : str or MarginLoss
-            The loss whose expectation is the risk, whatever the model was trained with.
-        sample_weight : array of shape (n_samples,), optional
-            Weights of the samples.
+            of them the same ball and radii.
+        loss, sample_weight
+            As in :func:`fdrsvm.worst_case_risk`, whatever the model was trained with.
         name, ax : str, matplotlib Axes, optional
             The curve's name, and where to draw; by default the model's class and a new figure.
         **line_kw
             For ``ax.plot``, say ``color`` and ``linestyle``.
         """
         own = parameters(model)
-        given = {"kappa": kappa, "norm": norm, "support": support}
-        ball = _DEFAULT_BALL | {key: own[key] for key in given if "kappa" in own and key in own}
-        ball |= {
-            key: value
-            for key, value in given.items()
-            if not (isinstance(value, str) and value == "auto")
-        }
+        trained = own if "kappa" in own else {}
+        ball: dict[str, Any] = {}
+        for key, value in (("kappa", kappa), ("norm", norm), ("support", support)):
+            is_auto = isinstance(value, str) and value == "auto"
+            ball[key] = trained.get(key, _DEFAULT_BALL[key]) if is_auto else value
         if ball["kappa"] is own.get("kappa") and _number(ball["kappa"]) is None:
             raise InvalidInputError(
                 "kappa",
                 "must be given, since the model has one for each client",
                 f"it has {ball['kappa']!r}",
             )
-        training_radius = _number(own.get("epsilon")) if "kappa" in own else None
+        training_radius = _number(trained.get("epsilon"))
         if radii is None:
             w = read_linear(model).coef[0]
             size = dual_norm(w, ball["norm"]) if ball["norm"] in NORMS else 0.0
@@ -182,13 +162,13 @@ class RobustnessDisplay(_Display):
 
     def plot(self, ax: Any = None, *, name: str | None = None, **line_kw: Any) -> Self:
         """Draw the curve on ``ax``, by default in a new figure; ``line_kw`` is for ``ax.plot``."""
-        ax = new_axes() if ax is None else ax
+        ax = drawing.new_axes() if ax is None else ax
         name = self.name if name is None else name
-        nth = count(ax, "risk")
+        nth = drawing.count(ax, "risk")
         style = {
-            "color": COLOURS[nth % len(COLOURS)],
-            "linestyle": STYLES[nth % len(STYLES)],
-            "label": None if name is None else plain_text(name),
+            "color": drawing.COLOURS[nth % len(drawing.COLOURS)],
+            "linestyle": drawing.STYLES[nth % len(drawing.STYLES)],
+            "label": None if name is None else drawing.plain_text(name),
             "marker": "o" if self.radii.size == 1 else None,
         }
         aliases = {"c": "color", "ls": "linestyle"}
@@ -202,13 +182,13 @@ class RobustnessDisplay(_Display):
                 marker="o",
                 markerfacecolor="white",
                 markeredgecolor=self.line_.get_color(),
-                label="radius in training" if count(ax, "training") == 0 else None,
+                label="radius in training" if drawing.count(ax, "training") == 0 else None,
                 gid="training",
             )
         ax.set_xlabel(f"radius epsilon (mean transport cost, {self.norm} norm on features)")
         ax.set_ylabel("worst-case risk (expected loss)")
         ax.set_ylim(bottom=min(0.0, float(self.risk.min())), auto=True)
-        finish(ax, legend=True)
+        drawing.finish(ax, legend=True)
         return self._drawn_on(ax)
 
 
@@ -268,10 +248,8 @@ class ConvergenceDisplay(_Display):
         model : fitted FDRSVC, DRSVC or FedSVC
             With ``history_``. Of more than two classes, objective and bound are means over the
             classes and the gap is the largest.
-        name : str, optional
-            What to call the model; by default its class.
-        ax : matplotlib Axes or pair of them, optional
-            A pair for objective and gap, or one for the objective alone; a new figure by default.
+        name, ax : str, matplotlib Axes or pair of them, optional
+            By default the model's class, and a pair in a new figure; see :meth:`plot`.
         """
         history = fitted_attribute(model, "history_")
         if len(history) == 0:
@@ -285,7 +263,7 @@ class ConvergenceDisplay(_Display):
             key: np.array([getattr(record, key) for record in history], dtype=np.float64)
             for key in ("round", "objective", "lower_bound", "gap")
         }
-        display = cls._of(
+        return cls._of(
             model,
             name,
             rounds=columns.pop("round"),
@@ -295,20 +273,20 @@ class ConvergenceDisplay(_Display):
             final_gap=_over_classes(model, "gap_", np.max),
             tol=_number(own.get("tol")) or None,
             quantity="worst-case risk" if "kappa" in own else "objective",
-        )
-        return display.plot(ax)
+        ).plot(ax)
 
     def plot(self, ax: Any = None, *, name: str | None = None) -> Self:
         """Draw objective and lower bound and, below, the gap.
 
         On a pair of axes, on one (the objective alone), or by default in a new figure.
         """
-        axes = new_pair() if ax is None else tuple(np.ravel(np.asarray(ax, dtype=object)))
+        axes = drawing.new_pair() if ax is None else tuple(np.ravel(np.asarray(ax, dtype=object)))
         if not 1 <= len(axes) <= 2:
             raise InvalidInputError("ax", "must be one Axes or two", f"got {len(axes)}")
         name = self.name if name is None else name
-        prefix = "" if name is None else f"{plain_text(name)}: "
-        style = {"color": COLOURS[count(axes[0], "objective") % len(COLOURS)]}
+        prefix = "" if name is None else f"{drawing.plain_text(name)}: "
+        nth = drawing.count(axes[0], "objective")
+        style = {"color": drawing.COLOURS[nth % len(drawing.COLOURS)]}
         if np.isfinite(self.objective).sum() <= _MARKERS_UP_TO:
             style |= {"marker": "o", "markersize": "4"}
         for each, draw in zip(axes, (self._plot_objective, self._plot_gap), strict=False):
@@ -318,7 +296,7 @@ class ConvergenceDisplay(_Display):
             room = max(0.03 * np.ptp(rounds), 0.5)  # shows a single round in the middle
             each.set_xlim((float(rounds.min() - room), float(rounds.max() + room)), auto=True)
             each.locator_params(axis="x", integer=True, min_n_ticks=1)
-            finish(each, legend=True)
+            drawing.finish(each, legend=True)
         axes[-1].set_xlabel("round")
         return self._drawn_on(axes)
 
@@ -340,7 +318,7 @@ class ConvergenceDisplay(_Display):
         ax.set_ylabel(self.quantity)
         if not np.isfinite(objective).any():
             if self.final_objective is None or not math.isfinite(self.final_objective):
-                note(ax, "no objective in any round")
+                drawing.note(ax, "no objective in any round")
             return
         # All objectives in view; a lower bound below 0 says nothing, and may be out of it.
         lines = [line.get_ydata() for line in ax.lines if line.get_gid() == "objective"]
@@ -362,8 +340,8 @@ class ConvergenceDisplay(_Display):
         if self.final_gap != 0.0:
             self._mark_final(ax, ("gap",), prefix, style["color"])
         if self.tol is not None:
-            label = None if count(ax, "tol") else f"tol = {self.tol:g}"
-            ax.axhline(self.tol, color=GREY, linestyle="dotted", label=label, gid="tol")
+            label = None if drawing.count(ax, "tol") else f"tol = {self.tol:g}"
+            ax.axhline(self.tol, color=drawing.GREY, linestyle="dotted", label=label, gid="tol")
         is_zero[-1] |= self.final_gap == 0.0
         if is_zero.any():
             lowest = np.nanmin([*positive, self.tol or 1.0, 1e-2])
@@ -376,16 +354,15 @@ class ConvergenceDisplay(_Display):
                 label=f"{prefix}gap of 0",
             )
         elif np.isnan([*gap, self.final_gap or np.nan]).all():
-            note(ax, "no certified gap in any round")
+            drawing.note(ax, "no certified gap in any round")
 
     def _mark_final(self, ax: Any, names: Sequence[str], prefix: str, colour: str) -> None:
         """Diamonds where the last round's numbers were improved on afterwards."""
-        pairs = [(getattr(self, f"final_{name}"), getattr(self, name)[-1]) for name in names]
-        finals = [
-            final
-            for final, last in pairs
-            if final is not None and math.isfinite(final) and final != last
-        ]
+        finals = []
+        for name in names:
+            final, last = getattr(self, f"final_{name}"), getattr(self, name)[-1]
+            if final is not None and math.isfinite(final) and final != last:
+                finals.append(final)
         if finals:
             ax.plot(
                 np.full(len(finals), self.rounds[-1]),
@@ -453,12 +430,10 @@ class FeatureWeightDisplay(_Display):
         ----------
         model : fitted linear classifier
             With ``coef_``, ``intercept_`` and ``classes_``.
-        max_features : int
-            How many features to draw at most; those with the largest weights.
         class_of_interest : label, optional
             For more than two classes: whose weights to draw.
-        name, ax : str, matplotlib Axes, optional
-            What to call the model, and where to draw; by default its class and a new figure.
+        max_features, name, ax : optional
+            As in the class, and where to draw; by default the model's class and a new figure.
         """
         linear = read_linear(model)
         check_count(max_features, "max_features")
@@ -466,15 +441,14 @@ class FeatureWeightDisplay(_Display):
         if len(linear.classes) > 2:
             at = class_index(linear.classes, class_of_interest)
             negative, positive = "the others", linear.classes[at]
-        display = cls._of(
+        return cls._of(
             model,
             name,
             weights=linear.coef[at],
             feature_names=names_for(linear),
             towards=(str(negative), str(positive)),
             max_features=max_features,
-        )
-        return display.plot(ax)
+        ).plot(ax)
 
     def plot(self, ax: Any = None, *, name: str | None = None) -> Self:
         """Draw the bars on ``ax``, by default in a new figure."""
@@ -483,23 +457,19 @@ class FeatureWeightDisplay(_Display):
         visible = order[sizes[order] >= _LEAST_VISIBLE * sizes.max()]
         self.shown_ = visible[: self.max_features]
         weights, n_all = self.weights[self.shown_], len(self.weights)
-        ax, self.bars_ = draw_bars(
-            ax,
-            weights,
-            [self.feature_names[p] for p in self.shown_],
-            self.shown_.tolist(),
-            colours=[COLOURS[0] if weight >= 0.0 else COLOURS[1] for weight in weights],
-        )
+        colours = [drawing.COLOURS[int(weight < 0.0)] for weight in weights]
+        names, shown = self.feature_names, self.shown_
+        ax, self.bars_ = drawing.draw_bars(ax, weights, names, shown, colours)
         example = {int(weight >= 0.0): bar for weight, bar in zip(weights, self.bars_, strict=True)}
         for sign, bar in example.items():
-            bar.set_label(f"towards {plain_text(self.towards[sign], _LONGEST_CLASS)}")
+            bar.set_label(f"towards {drawing.plain_text(self.towards[sign], _LONGEST_CLASS)}")
         ax.axvline(0.0, color="0.2", linewidth=0.8)
         ax.set_xlabel("weight (score per unit)")
         ax.set_ylabel(
             "feature" if weights.size == n_all else f"feature (largest {weights.size} of {n_all})"
         )
         handles = [example[sign] for sign in sorted(example)]
-        draw_legend_above(ax, handles, self.name if name is None else name)
+        drawing.draw_legend_above(ax, handles, self.name if name is None else name)
         return self._drawn_on(ax)
 
 
@@ -558,49 +528,43 @@ class ClientRiskDisplay(_Display):
         ----------
         model : fitted FDRSVC
             With ``worst_case_risk_per_client_``.
-        max_clients : int
-            How many clients to draw at most; those with the largest risks.
         class_of_interest : label, optional
             For more than two classes: whose model to show; by default the mean over all classes.
-        name, ax : str, matplotlib Axes, optional
-            What to call the model, and where to draw; by default its class and a new figure.
+        max_clients, name, ax : optional
+            As in the class, and where to draw; by default the model's class and a new figure.
         """
         risks = fitted_attribute(model, "worst_case_risk_per_client_")
         check_count(max_clients, "max_clients")
         at = None
         if class_of_interest is not None:
-            at = class_index(
-                np.asarray(fitted_attribute(model, "classes_")).tolist(), class_of_interest
-            )
+            classes = np.asarray(fitted_attribute(model, "classes_"))
+            at = class_index(classes.tolist(), class_of_interest)
 
         def one_class(value: Any) -> float:
             return float(np.mean(value) if at is None or np.ndim(value) == 0 else value[at])
 
-        display = cls._of(
+        return cls._of(
             model,
             name,
             clients=[str(client) for client in risks],
             risks=np.array([one_class(risk) for risk in risks.values()], dtype=np.float64),
             objective=_over_classes(model, "objective_", one_class),
             max_clients=max_clients,
-        )
-        return display.plot(ax)
+        ).plot(ax)
 
     def plot(self, ax: Any = None, *, name: str | None = None) -> Self:
         """Draw the bars and the objective on ``ax``, by default in a new figure."""
         self.shown_ = np.argsort(-self.risks, kind="stable")[: self.max_clients]  # nan comes last
         risks, n_all = self.risks[self.shown_], len(self.risks)
-        names = [
-            self.clients[g] + ("" if math.isfinite(self.risks[g]) else " (not known)")
-            for g in self.shown_
-        ]
-        ax, self.bars_ = draw_bars(
-            ax, risks, names, self.shown_.tolist(), colours=[PALE] * risks.size
-        )
+        names = list(self.clients)
+        for g in np.flatnonzero(~np.isfinite(self.risks)):
+            names[g] += " (not known)"
+        colours = [drawing.PALE] * risks.size
+        ax, self.bars_ = drawing.draw_bars(ax, risks, names, self.shown_, colours)
         if self.objective is not None and math.isfinite(self.objective):
             self.objective_line_ = ax.axvline(
                 self.objective,
-                color=COLOURS[1],
+                color=drawing.COLOURS[1],
                 linestyle="dashed",
                 label=f"objective {self.objective:.3g}",
             )
@@ -609,7 +573,7 @@ class ClientRiskDisplay(_Display):
             "client" if risks.size == n_all else f"client ({risks.size} worst of {n_all})"
         )
         handles = [] if self.objective_line_ is None else [self.objective_line_]
-        draw_legend_above(ax, handles, self.name if name is None else name)
+        drawing.draw_legend_above(ax, handles, self.name if name is None else name)
         return self._drawn_on(ax)
 
 

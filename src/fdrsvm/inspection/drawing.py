@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from fdrsvm.core.arrays import Array
 from fdrsvm.errors import UnsupportedError
@@ -77,17 +78,18 @@ def draw_bars(
     ax: Any,
     values: Array,
     names: Sequence[str],
-    numbers: Sequence[int],
+    shown: npt.NDArray[np.intp],
     colours: Sequence[str],
 ) -> tuple[Any, Any]:
     """Horizontal bars, the first on top, each with its name, in a size that fits.
 
-    Without ``ax``, on axes of their own, as high and as wide as they need. Returns axes and bars.
+    Values are of those ``shown``, names of all. Without ``ax``, on axes of their own, as high and
+    as wide as they need. Returns axes and bars.
     """
-    texts = short_names(names, numbers)
+    texts = short_names([names[at] for at in shown], shown.tolist())
     n_places = max(len(values), _FEWEST_PLACES)
     if ax is None:
-        each = _BAR_INCHES if len(names) <= _MANY_BARS else _NARROW_BAR_INCHES
+        each = _BAR_INCHES if len(values) <= _MANY_BARS else _NARROW_BAR_INCHES
         longest = min(max(map(len, texts)), _LONGEST)
         ax = new_axes(5.0 + _LETTER_INCHES * longest, 1.5 + each * n_places)
     places = np.arange(len(values))
@@ -112,12 +114,13 @@ def finish(ax: Any, *, legend: bool = False) -> None:
 def draw_legend_above(ax: Any, handles: Sequence[Any], title: str | None) -> None:
     """Finish axes with bars: their legend stands where no bar can run into it."""
     finish(ax)
+    title = plain_text(title or "")
     if not handles:
-        ax.set_title("" if title is None else plain_text(title), loc="left")
+        ax.set_title(title, loc="left")
         return
     ax.legend(
         handles=handles,
-        title=None if title is None else plain_text(title),
+        title=title,
         loc="lower left",
         bbox_to_anchor=(0.0, 1.0),
         alignment="left",

@@ -16,28 +16,10 @@ import numpy.typing as npt
 from fdrsvm.core.arrays import Array, check_choice, check_count, check_vector
 from fdrsvm.core.vectors import NORMS, Norm, norm_rows
 from fdrsvm.errors import InvalidInputError, NumericalError
-from fdrsvm.inspection.fitted import (
-    check_row,
-    check_signs,
-    class_index,
-    dense_rows,
-    names_for,
-    read_linear,
-)
+from fdrsvm.inspection.fitted import check_row, check_signs, class_index, names_for, read_with_rows
 from fdrsvm.inspection.moves import moves_to_other_classes, moves_to_plane
 from fdrsvm.risk.ball import Support, check_inside, check_support
 from fdrsvm.risk.distribution import worst_case_distribution
-
-__all__ = [
-    "Change",
-    "Effect",
-    "FeatureEffects",
-    "FlippingPerturbation",
-    "WorstCaseAtom",
-    "feature_effects",
-    "flipping_perturbation",
-    "worst_case_atoms",
-]
 
 
 class Effect(NamedTuple):
@@ -214,10 +196,8 @@ def feature_effects(model: Any, X: Any, *, baseline: Any = None) -> FeatureEffec
     >>> [[effect.feature for effect in row] for row in found.top(1)]
     [['x1'], ['x0'], ['x0']]
     """
-    linear = read_linear(model)
-    linear.decision_function(X)  # checks its columns
-    values, is_binary = dense_rows(X), len(linear.classes) == 2
-    start = np.zeros(values.shape[1])
+    linear, values, _ = read_with_rows(model, X)
+    is_binary, start = len(linear.classes) == 2, np.zeros(values.shape[1])
     if baseline is not None:
         start = check_vector(baseline, "baseline", values.shape[1], "features")
     with np.errstate(over="ignore", invalid="ignore"):
@@ -248,10 +228,8 @@ def flipping_perturbation(
 
     Parameters
     ----------
-    model : fitted linear classifier
-        With ``coef_``, ``intercept_`` and ``classes_``.
-    X : array, data frame or sparse matrix of shape (n_samples, n_features)
-        The samples. The answer is dense.
+    model, X
+        As in :func:`feature_effects`.
     norm : {"l1", "l2", "linf"}
         The transport norm: costs are distances in it, in the units of X.
     support : None, "unit-box" or (low, high)
@@ -281,9 +259,8 @@ def flipping_perturbation(
     >>> list(map(str, flip.flipped_labels))
     ['fault', 'ok', 'ok']
     """
-    linear = read_linear(model)
     norm = cast(Norm, check_choice(norm, "norm", NORMS))
-    scores, values = linear.decision_function(X), dense_rows(X)
+    linear, values, scores = read_with_rows(model, X)
     box = check_support(support, values.shape[1])
     if box is not None:
         check_inside(values, box, getattr(X, "columns", None))
@@ -329,7 +306,7 @@ def worst_case_atoms(
     Parameters
     ----------
     model : fitted linear classifier of two classes
-        With ``coef_``, ``intercept_`` and ``classes_``.
+        As in :func:`feature_effects`.
     X, y : array of shape (n_samples, n_features), array of shape (n_samples,)
         All samples of the ball; the radius is a budget that they share. Labels are the model's.
     index : int
@@ -342,9 +319,7 @@ def worst_case_atoms(
     tuple of WorstCaseAtom
         One or two, the heavier first: a sample may be split. None if it has no weight.
     """
-    linear = read_linear(model)
-    linear.decision_function(X)  # checks its columns
-    values = dense_rows(X)
+    linear, values, _ = read_with_rows(model, X)
     signs = check_signs(linear, y, len(values))
     index = check_row(index, len(values), "index")
     worst = worst_case_distribution(

@@ -66,11 +66,12 @@ def names_for(linear: LinearModel, X: Any = None) -> tuple[str, ...]:
     return linear.feature_names or columns or tuple(f"x{p}" for p in range(linear.n_features))
 
 
-def dense_rows(X: Any) -> Array:
-    """X as a dense float64 matrix: where a zero may move as any other value can."""
+def read_with_rows(model: Any, X: Any) -> tuple[LinearModel, Array, Array]:
+    """A classifier, X as a dense matrix (a zero may move as any other value), and its scores."""
+    linear = read_linear(model)
+    scores = linear.decision_function(X)  # checks the columns
     matrix = check_matrix(X)
-    dense: Array = matrix.toarray() if sparse.issparse(matrix) else matrix
-    return dense
+    return linear, matrix.toarray() if sparse.issparse(matrix) else matrix, scores
 
 
 def check_signs(linear: LinearModel, y: Any, n_samples: int) -> Array:
@@ -101,9 +102,7 @@ def class_index(classes: Sequence[Any], label: Any) -> int:
     known = list(classes)
     if label not in known:
         raise InvalidInputError(
-            "class_of_interest",
-            f"must be one of the model's classes {known}",
-            f"it is {label!r}",
+            "class_of_interest", f"must be one of the model's classes {known}", f"it is {label!r}"
         )
     return known.index(label)
 

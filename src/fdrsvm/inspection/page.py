@@ -12,18 +12,10 @@ from markupsafe import Markup
 from fdrsvm.core.arrays import Array
 from fdrsvm.core.plain_json import from_plain
 from fdrsvm.data.rows import Rows
-from fdrsvm.inspection.certifying import (
-    certificate_words,
-    flips,
-    into_support,
-    recompute,
-    row_counts,
-    signs_of,
-    stated_risks,
-)
+from fdrsvm.inspection import certifying
 from fdrsvm.inspection.charts import Series, dot_chart, line_chart, scatter_chart
 from fdrsvm.inspection.explain import flipping_perturbation, worst_case_atoms
-from fdrsvm.inspection.fitted import check_row
+from fdrsvm.inspection.fitted import check_row, names_for
 from fdrsvm.inspection.rendering import render
 from fdrsvm.inspection.scores import score
 from fdrsvm.inspection.verdict import ignores_features, verdict
@@ -47,7 +39,7 @@ def model_page(
     sample: int | None = None,
     fault: str | None = None,
 ) -> str:
-    """A page about one model.
+    """A page about one model: HTML without references to anything outside it.
 
     Parameters
     ----------
@@ -61,11 +53,6 @@ def model_page(
         Row to explain, from 0; by default one that is neither easy nor hard to turn.
     fault : str, optional
         The class whose F1 counts, of two; by default the rarer one in training.
-
-    Returns
-    -------
-    str
-        HTML without references to anything outside it.
     """
     is_flat = ignores_features(model, rows)
     values: dict[str, Any] = {
@@ -74,7 +61,7 @@ def model_page(
         "verdict": verdict(model, rows),
         "params": {key: _in_short(model.params[key]) for key in _SHOWN if key in model.params},
         "row_counts": model.record.get("data", {}).get("rows", {}),
-        "certificate": certificate_words(model),
+        "certificate": certifying.certificate_words(model),
         "training": training(model),
         "ignores_features": is_flat,
         "features": None if is_flat else feature_bars(model, rows),
@@ -109,15 +96,14 @@ class _Subject:
         X = self.scaling.apply(rows.X)
         # Without a support, features are held to the range of the data.
         self.box = (X.min(axis=0), X.max(axis=0)) if self.support is None else self.support
-        self.X, _ = into_support(X, self.support)
-        has_ball = model.estimator in ROBUST
-        self.balls = balls(model, row_counts(model, rows)) if has_ball else {}
-
-    def members(self, group: str) -> Any:
-        """Positions of the rows in a group: a client's, or all of a central model."""
-        if self.model.estimator == "DRSVC":
-            return np.arange(len(self.X))
-        return np.flatnonzero(self.rows.clients == group)
+        self.X, _ = certifying.into_support(X, self.support)
+        self.members = certifying.members(model, rows)
+        counts = {name: len(group) for name, group in self.members.items()}
+        trained = balls(model, counts) if model.estimator in ROBUST else {}
+        self.balls: dict[str, dict[str, Any]] = {}  # as keyword arguments; the loss is the hinge
+        for name, ball in trained.items():
+            self.balls[name] = {**ball.options(), "support": self.box}
+            del self.balls[name]["loss"]
 
 
 def _in_short(value: Any) -> str:
@@ -163,7 +149,7 @@ def stated_bars(model: LinearModel) -> list[dict[str, Any]] | None:
     """Risk per client, as the file has it."""
     if model.estimator != "FDRSVC":
         return None
-    risks = stated_risks(model)
+    risks = certifying.stated_risks(model)
     return _bars(list(risks), [float(np.mean(each)) for each in risks.values()])
 
 
@@ -171,7 +157,7 @@ def client_table(model: LinearModel, rows: Rows) -> dict[str, Any] | None:
     """Risk per client on the data, beside what the file says, worst first."""
     if model.estimator not in ROBUST:
         return None
-    again = recompute(model, rows)
+    again = certifying.recompute(model, rows)
     return {
         "risks": sorted(again.risks, key=lambda one: -one.worst_case),
         "accuracy": {one.client: one.accuracy for one in score(model, rows)},
@@ -185,8 +171,7 @@ def feature_bars(model: LinearModel, rows: Rows | None) -> list[list[dict[str, A
     weights = Scaling.of(model).unfold(model).coef
     if rows is not None:
         weights = model.coef * rows.X.std(axis=0)
-    names = model.feature_names or tuple(f"x{p}" for p in range(model.n_features))
-    return [_bars(names, row, signed=True) for row in weights]
+    return [_bars(names_for(model), row, signed=True) for row in weights]
 
 
 def _bars(
@@ -207,14 +192,15 @@ def _bars(
 def radius_chart(subject: _Subject, *, is_flat: bool) -> Markup | None:
     """Worst-case risk against the radius."""
     model, rows = subject.model, subject.rows
-    own = [ball.epsilon for ball in subject.balls.values()] or [0.0]
+    own = [ball["epsilon"] for ball in subject.balls.values()] or [0.0]
     widest = 3.0 * max(own)
     if widest == 0.0 and not is_flat:
-        widest = 0.5 * float(np.median(flips(model, rows).costs))
+        widest = 0.5 * float(np.median(certifying.flips(model, rows).costs))
     if not 0.0 < widest < math.inf:
         return None
     radii = np.linspace(0.0, widest, _N_RADII)
-    risks = np.array([recompute(model, rows, Overrides(float(r))).objectives for r in radii])
+    again = [certifying.recompute(model, rows, Overrides(float(radius))) for radius in radii]
+    risks = np.array([one.objectives for one in again])
     labels = ["worst-case risk"] if risks.shape[1] == 1 else list(map(str, model.classes))
     return line_chart(
         [
@@ -233,26 +219,21 @@ def worst_case(subject: _Subject) -> dict[str, Any] | None:
     if not subject.balls or len(subject.model.classes) > 2:
         return None
     w, b = subject.scaled.coef[0], float(subject.scaled.intercept[0])
-    signs = signs_of(subject.rows.codes(subject.model.classes), 0, 1)
+    signs = certifying.signs_of(subject.rows.codes(subject.model.classes), 0, 1)
     atoms = []  # margins before and after; 0 for an atom that stays, 1 moves, 2 is relabelled
     for group, ball in subject.balls.items():
-        X, y = subject.X[subject.members(group)], signs[subject.members(group)]
-        options = {**ball.options(), "support": subject.box}
-        del options["loss"]  # the distribution is that of the hinge
-        worst = worst_case_distribution(w, X, y, intercept=b, **options)
+        X, y = subject.X[subject.members[group]], signs[subject.members[group]]
+        worst = worst_case_distribution(w, X, y, intercept=b, **ball)
         source = worst.source_index
         is_moved = (worst.points != X[source]).any(axis=1)
         before, after = y * (X @ w + b), worst.labels * (worst.points @ w + b)
         atoms.append((before[source], after, np.where(worst.labels != y[source], 2, is_moved)))
     before, after, change = (np.concatenate(each) for each in zip(*atoms, strict=True))
     step = -(-len(before) // _MOST_DOTS)  # few enough for a page; each cloud keeps its share
+    kinds = ((0, "stays", 0), (1, "is moved", 1), (2, "has its label changed", 3))
     clouds = [
         Series(name, before[change == k][::step], after[change == k][::step], colour)
-        for k, name, colour in (
-            (0, "stays", 0),
-            (1, "is moved", 1),
-            (2, "has its label changed", 3),
-        )
+        for k, name, colour in kinds
         if (change == k).any()
     ]
     chart = scatter_chart(
@@ -266,7 +247,7 @@ def worst_case(subject: _Subject) -> dict[str, Any] | None:
 
 def turning(model: LinearModel, rows: Rows) -> dict[str, Any]:
     """How many decisions turn within a distance; no chart if none can be turned."""
-    turns = flips(model, rows)
+    turns = certifying.flips(model, rows)
     costs = turns.costs[np.isfinite(turns.costs)]
     if not costs.size:
         return {"moves": {}, "chart": None}
@@ -285,12 +266,8 @@ def turning(model: LinearModel, rows: Rows) -> dict[str, Any]:
 def one_sample(subject: _Subject, asked: int | None) -> dict[str, Any]:
     """One row: its score by feature, what turns it, and where the worst case sends it."""
     model, rows, scaling = subject.model, subject.rows, subject.scaling
-    turn = flipping_perturbation(
-        subject.scaled,
-        subject.X,
-        norm=model.params.get("norm", "linf"),
-        support=subject.support,
-    )
+    norm, support = model.params.get("norm", "linf"), subject.support
+    turn = flipping_perturbation(subject.scaled, subject.X, norm=norm, support=support)
     middling = int(np.argsort(turn.cost, kind="stable")[len(turn.cost) // 2])
     sample = middling if asked is None else asked
     after = scaling.undo(turn.points[[sample]])[0]
@@ -329,23 +306,15 @@ def worst_parts(
         return [], None
     client = str(subject.rows.clients[sample])
     group = client if client in subject.balls else next(iter(subject.balls))
-    members, ball, scaled = subject.members(group), subject.balls[group], subject.scaled
+    members, ball, scaled = subject.members[group], subject.balls[group], subject.scaled
     codes = subject.rows.codes(subject.model.classes)
     k = 0 if len(scaled.coef) == 1 else int(codes[sample])
-    signs = signs_of(codes[members], k, len(scaled.coef))
+    signs = certifying.signs_of(codes[members], k, len(scaled.coef))
     place = int(np.flatnonzero(members == sample)[0])
-    atoms = worst_case_atoms(
-        LinearModel.checked(
-            scaled.coef[[k]], scaled.intercept[[k]], (-1.0, 1.0), estimator=scaled.estimator
-        ),
-        subject.X[members],
-        signs,
-        place,
-        epsilon=ball.epsilon,
-        kappa=ball.kappa,
-        norm=ball.norm,  # type: ignore[arg-type]
-        support=subject.box,
+    one_class = LinearModel.checked(
+        scaled.coef[[k]], scaled.intercept[[k]], (-1.0, 1.0), estimator=scaled.estimator
     )
+    atoms = worst_case_atoms(one_class, subject.X[members], signs, place, **ball)
     whole = sum(atom.mass for atom in atoms)
     parts, moved_to = [], None
     for atom in atoms:

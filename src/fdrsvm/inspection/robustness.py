@@ -15,8 +15,6 @@ from fdrsvm.inspection.fitted import check_signs, read_linear
 from fdrsvm.risk.ball import Support
 from fdrsvm.risk.worst_case import RiskOracle
 
-__all__ = ["RiskCurve", "risk_curve"]
-
 
 class RiskCurve(NamedTuple):
     """Worst-case risk against radius.
@@ -52,21 +50,14 @@ def risk_curve(
 
     Parameters
     ----------
-    model : fitted linear classifier of two classes
-        With ``coef_``, ``intercept_`` and ``classes_``.
-    X : array, data frame or sparse matrix of shape (n_samples, n_features)
-        The samples, best such as were not used in training.
+    model, X
+        As in :func:`feature_effects`; of two classes, and best not the samples of training.
     y : array of shape (n_samples,)
         Their labels, which must be the model's classes.
     radii : array of shape (n_radii,)
         Radii of the ball, at least 0. At 0 the risk is the mean loss.
     kappa, norm, support, loss, sample_weight
         The ball and the loss, as in :func:`fdrsvm.worst_case_risk`.
-
-    Returns
-    -------
-    RiskCurve
-        ``radii``, ``risk``, ``multiplier``.
 
     Examples
     --------
@@ -86,16 +77,8 @@ def risk_curve(
         raise InvalidInputError(
             "radii", "must be one or more numbers, at least 0", f"they are {radii!r}"
         )
-    oracle = RiskOracle(
-        X,
-        signs,
-        epsilon=0.0,
-        kappa=kappa,
-        norm=norm,
-        support=support,
-        loss=loss,
-        sample_weight=sample_weight,
-    )
+    ball: dict[str, Any] = {"epsilon": 0.0, "kappa": kappa, "norm": norm, "support": support}
+    oracle = RiskOracle(X, signs, loss=loss, sample_weight=sample_weight, **ball)
     risks = []
     for radius in checked:
         oracle = oracle.with_ball(replace(oracle.ball, epsilon=float(radius)))

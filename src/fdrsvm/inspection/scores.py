@@ -55,18 +55,11 @@ def check_fits(model: LinearModel, rows: Rows) -> None:
 
 
 def score(model: LinearModel, rows: Rows, positive: Any = None) -> list[Score]:
-    """The model on each client's rows, and on all.
+    """The model on each client's rows and on all, best such as were not used in training.
 
-    Parameters
-    ----------
-    model : LinearModel
-        What to score.
-    rows : Rows
-        Rows with labels, best such as were not used in training.
-    positive : label, optional
-        For two classes: the one whose F1 counts. By default the one that the file names, which is
-        the rarer one in training unless another was asked for; of a file without, the rarer one in
-        ``rows``, of two equals the last.
+    Of two classes, ``positive`` is the one whose F1 counts. By default it is the one that the file
+    names, which is the rarer one in training unless another was asked for; of a file without, the
+    rarer one in ``rows``, of two equals the last.
     """
     check_fits(model, rows)
     place = _positive_place(model, rows, positive)
