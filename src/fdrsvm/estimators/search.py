@@ -102,23 +102,19 @@ def grid_points(param_grid: Any, data: TrainingData) -> list[dict[str, Any]]:
     """All points in the order of scikit-learn's ParameterGrid; None is the paper's small grid."""
     if param_grid is None:
         param_grid = {"epsilon": _default_radii(data), "kappa": _KAPPAS}
-    grids = [param_grid] if isinstance(param_grid, Mapping) else param_grid
-    if isinstance(grids, str) or not hasattr(grids, "__iter__"):
-        raise InvalidInputError(
-            "param_grid", "must be a mapping or a list of mappings", f"it is {param_grid!r}"
-        )
-    grids = list(grids)
+    is_listed = hasattr(param_grid, "__iter__") and not isinstance(param_grid, str | Mapping)
+    grids = list(param_grid) if is_listed else [param_grid]
     for grid in grids:
-        _check_grid(grid)
+        _check_grid(grid, "has" if is_listed else "is")
     if not grids:
         raise InvalidInputError("param_grid", "must vary a parameter", "it is empty")
     return [dict(point) for point in ParameterGrid(grids)]
 
 
-def _check_grid(grid: Any) -> None:
+def _check_grid(grid: Any, verb: str) -> None:
     if not isinstance(grid, Mapping):
         raise InvalidInputError(
-            "param_grid", "must be a mapping or a list of mappings", f"it has {grid!r}"
+            "param_grid", "must be a mapping or a list of mappings", f"it {verb} {grid!r}"
         )
     if not grid:
         raise InvalidInputError("param_grid", "must vary a parameter", "it is empty")
