@@ -319,9 +319,24 @@ class FederatedMinMaxScaler(_Scaler):
     def _within_limits(self, X: Array) -> Array:
         if self.clip:
             return np.clip(X, self.low_, self.high_)
-        if self.limits is not None:
-            self._refuse_outside(X)
-        return X
+        if self.limits is None:
+            return X
+        counts = self._outside(X).sum(axis=0)
+        columns = np.flatnonzero(counts)
+        if columns.size == 0:
+            return X
+        # Counts and limits only: messages travel further than readings may.
+        names = getattr(self, "feature_names_in_", None)
+        found = [
+            f"{column_label(names, column)} has {counts[column]} outside "
+            f"[{self.low_[column]:.17g}, {self.high_[column]:.17g}]"
+            for column in columns[:_MAX_COLUMNS_NAMED]
+        ]
+        if columns.size > _MAX_COLUMNS_NAMED:
+            found.append(f"and {columns.size - _MAX_COLUMNS_NAMED} more columns")
+        raise InvalidInputError(
+            "X", "every value must lie within the agreed limits, or clip be True", ", ".join(found)
+        )
 
     def _set_range(self, summary: MinMaxSummary) -> Self:
         check_flag(self.clip, "clip")
@@ -334,24 +349,6 @@ class FederatedMinMaxScaler(_Scaler):
 
     def _outside(self, X: Array) -> npt.NDArray[np.bool_]:
         return np.asarray((self.low_ > X) | (self.high_ < X))
-
-    def _refuse_outside(self, X: Array) -> None:
-        # Counts and limits only: messages travel further than readings may.
-        counts = self._outside(X).sum(axis=0)
-        columns = np.flatnonzero(counts)
-        if columns.size == 0:
-            return
-        names = getattr(self, "feature_names_in_", None)
-        found = [
-            f"{column_label(names, column)} has {counts[column]} outside "
-            f"[{self.low_[column]:.17g}, {self.high_[column]:.17g}]"
-            for column in columns[:_MAX_COLUMNS_NAMED]
-        ]
-        if columns.size > _MAX_COLUMNS_NAMED:
-            found.append(f"and {columns.size - _MAX_COLUMNS_NAMED} more columns")
-        raise InvalidInputError(
-            "X", "every value must lie within the agreed limits, or clip be True", ", ".join(found)
-        )
 
 
 class FederatedStandardScaler(_Scaler):

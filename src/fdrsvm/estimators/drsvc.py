@@ -117,8 +117,7 @@ n_clipped_, n_features_in_, feature_names_in_
         ConvergenceWarning
             If the certified gap is above ``tol``.
         DegenerateModelWarning
-            If the model finds fewer than one in a hundred training rows of a class, or ignores all
-            features (its score varies by at most 0.02 over the training rows); with a remedy.
+            As from :meth:`FDRSVC.fit`.
         """
         check_positive(self.tol, "tol")
         check_count(self.max_iter, "max_iter")

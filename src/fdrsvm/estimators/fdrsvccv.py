@@ -18,7 +18,7 @@ from fdrsvm.core.files import PathLike
 from fdrsvm.core.losses import MarginLoss
 from fdrsvm.core.vectors import Norm
 from fdrsvm.data.training_data import TrainingData, check_label_values, read_training_data
-from fdrsvm.errors import ConvergenceWarning, InvalidInputError, UnsupportedError
+from fdrsvm.errors import ConvergenceWarning, UnsupportedError
 from fdrsvm.estimators.advice import Setting, Tally, judge
 from fdrsvm.estimators.base import LinearClassifier, seed_of
 from fdrsvm.estimators.fdrsvc import FDRSVC
@@ -275,15 +275,12 @@ worst_case_risk_per_client_, n_iter_, stop_reason_, history_, client_labels_
     def _set_positive(self, rows: TrainingData) -> int:
         """Position of the class that "f1" is of."""
         self.__dict__.pop("pos_label_", None)  # of an earlier fit
-        if len(rows.classes) > 2:
-            if self.pos_label is not None:
-                raise InvalidInputError(
-                    "pos_label", "is for two classes", f"there are {len(rows.classes)}"
-                )
+        labels = rows.classes.tolist()
+        totals = sum(np.bincount(each.codes, each.weights, len(labels)) for each in rows.clients)
+        positive = positive_class(labels, totals, self.pos_label)
+        if positive is None:
             return 0
-        totals = sum(np.bincount(each.codes, each.weights, 2) for each in rows.clients)
-        positive = positive_class(rows.classes.tolist(), np.asarray(totals), self.pos_label)
-        self.pos_label_ = rows.classes.tolist()[positive]
+        self.pos_label_ = labels[positive]
         return positive
 
     def _set_best(self, best: FDRSVC) -> None:

@@ -365,20 +365,24 @@ def check_scoring(scoring: Any, n_classes: int) -> Scoring:
 
 def positive_class(
     classes: Sequence[Any], totals: Any, pos_label: Any = None, argument: str = "pos_label"
-) -> int:
-    """Position of the class that scores of one class are of, for two classes.
+) -> int | None:
+    """Position of the class that scores of one class are of; None if there are not two classes.
 
     Parameters
     ----------
-    classes : sequence of two labels
+    classes : sequence of labels
         Sorted.
-    totals : sequence of two numbers
+    totals : sequence of numbers
         Rows of each class in training.
     pos_label : label, optional
         The class asked for, also as text; by default the rarer one, of two equals the last.
     argument : str
         What an error calls it.
     """
+    if len(classes) != 2 and pos_label is not None:
+        raise InvalidInputError(argument, "is for two classes", f"there are {len(classes)}")
+    if len(classes) != 2:
+        return None
     if pos_label is None:
         return 0 if totals[0] < totals[1] else 1
     names = [str(one) for one in classes]
