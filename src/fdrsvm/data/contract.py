@@ -20,6 +20,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from numbers import Integral, Real
+from pathlib import Path
 from typing import Any, Literal, TypeAlias, get_args
 
 import numpy as np
@@ -27,6 +28,7 @@ import numpy.typing as npt
 from scipy import sparse
 
 from fdrsvm.core.arrays import Array, check_choice, check_finite
+from fdrsvm.core.files import read_capped
 from fdrsvm.errors import CorruptDataError, InvalidInputError
 
 __all__ = [
@@ -44,6 +46,7 @@ _Note: TypeAlias = Callable[[str | None, str, "int | npt.NDArray[np.bool_]"], No
 
 _KIND = "fdrsvm-feature-contract"
 _VERSION = 1
+_MAX_BYTES = 1 << 24
 _MAX_LINES = 20
 
 
@@ -335,6 +338,18 @@ class FeatureContract:
         return violations, columns, labels
 
 
+def read_contract(path: Path) -> FeatureContract:
+    """The contract in a file, or an error that names the file."""
+    try:
+        return FeatureContract.from_json(read_capped(path.expanduser(), _MAX_BYTES))
+    except OSError as error:
+        raise InvalidInputError(
+            "contract", "must be a file that can be read", f"{path}: {error.strerror}"
+        ) from None
+    except (CorruptDataError, InvalidInputError) as error:
+        raise CorruptDataError(f"{path}: {error}") from None
+
+
 def check_all_clients(labels_by_client: Mapping[Any, Any]) -> tuple[Any, ...]:
     """The classes of all clients together, sorted, of which there must be two or more.
 
@@ -420,13 +435,11 @@ def _read_values(column: Any, feature: Feature, clip: bool, note: _Note) -> Arra
     if feature.missing == "forbid":
         note(feature.name, "must not be missing", is_missing)
     note(feature.name, "must be finite", ~(is_finite | is_missing))
-    unit = f" {feature.unit}" if feature.unit else ""
-    if feature.low is not None and not clip:
-        below = is_finite & (numbers < feature.low)
-        note(feature.name, f"must be at least {feature.low!r}{unit}", below)
-    if feature.high is not None and not clip:
-        above = is_finite & (numbers > feature.high)
-        note(feature.name, f"must be at most {feature.high!r}{unit}", above)
+    if not clip:  # without a limit nothing is beyond it
+        unit = f" {feature.unit}" if feature.unit else ""
+        below, above = numbers < feature._lower, numbers > feature._upper
+        note(feature.name, f"must be at least {feature.low!r}{unit}", is_finite & below)
+        note(feature.name, f"must be at most {feature.high!r}{unit}", is_finite & above)
     return numbers
 
 

@@ -17,8 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fdrsvm.core.arrays import Array
-from fdrsvm.core.files import read_capped
-from fdrsvm.data.contract import FeatureContract
+from fdrsvm.data.contract import FeatureContract, read_contract
 from fdrsvm.data.tables import (
     SUFFIXES,
     Table,
@@ -28,11 +27,10 @@ from fdrsvm.data.tables import (
     read_numbers,
     read_table,
 )
-from fdrsvm.errors import CorruptDataError, InvalidInputError
+from fdrsvm.errors import InvalidInputError
 
 Labels: TypeAlias = npt.NDArray[Any]
 
-_MAX_CONTRACT = 1 << 24
 _MOST_LISTED = 12
 
 
@@ -146,7 +144,7 @@ def read_rows(
     with_labels : bool
         Whether the label column is needed.
     """
-    contract = _read_contract(settings.contract)
+    contract = None if settings.contract is None else read_contract(settings.contract)
     wanted = features if features is not None else (contract.names if contract else None)
     tables, unseen = [], set(settings.ignore)
     for client, path in _find_files(settings):
@@ -211,19 +209,6 @@ def match_labels(y: Labels, classes: Sequence[Any]) -> npt.NDArray[np.intp]:
     """Positions of labels in a model's classes, by their text; -1 where there is none."""
     places = {str(label): k for k, label in enumerate(classes)}
     return np.array([places.get(str(label), -1) for label in y.tolist()], dtype=np.intp)
-
-
-def _read_contract(path: Path | None) -> FeatureContract | None:
-    if path is None:
-        return None
-    try:
-        return FeatureContract.from_json(read_capped(path, _MAX_CONTRACT))
-    except OSError as error:
-        raise InvalidInputError(
-            "contract", "must be a file that can be read", f"{path}: {error.strerror}"
-        ) from None
-    except (CorruptDataError, InvalidInputError) as error:
-        raise CorruptDataError(f"{path}: {error}") from None
 
 
 def _read_rows(

@@ -30,7 +30,6 @@ from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 from fdrsvm.core.arrays import (
     Array,
     Matrix,
-    check_finite,
     check_flag,
     check_matrix,
     check_non_negative,
@@ -41,6 +40,7 @@ from fdrsvm.core.arrays import (
 from fdrsvm.core.vectors import weighted_sum
 from fdrsvm.data.training_data import check_clients, check_weights, rows_by_client
 from fdrsvm.errors import InvalidInputError, NumericalError
+from fdrsvm.risk.ball import check_bounds, check_pair
 
 __all__ = [
     "FederatedMinMaxScaler",
@@ -122,19 +122,15 @@ class _Scaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # type: i
         """Where zeros would be filled."""
         raise NotImplementedError
 
-    def _read(self, X: Any, *, reset: bool = False) -> Matrix:
+    def _read(self, X: Any, *, reset: bool = False, is_scaled: bool = False) -> Matrix:
         """X with the columns of ``fit``; with ``reset`` they are learnt from it."""
         if not reset:
             check_is_fitted(self)
         self._refuse_sparse(X)
         refuse_stand_ins(X, "X")
-        return validate_data(self, X, dtype=np.float64, accept_sparse="csr", reset=reset)
-
-    def _read_scaled(self, X: Any) -> Matrix:
-        """Not by ``validate_data``: an array that ``transform`` made has no names, and need not."""
-        check_is_fitted(self)
-        self._refuse_sparse(X)
-        refuse_stand_ins(X, "X")
+        if not is_scaled:
+            return validate_data(self, X, dtype=np.float64, accept_sparse="csr", reset=reset)
+        # Not by ``validate_data``: an array that ``transform`` made has no names, and need not.
         X = check_array(X, dtype=np.float64, accept_sparse="csr")
         if X.shape[1] != self.n_features_in_:
             raise InvalidInputError(
@@ -154,7 +150,7 @@ class _Scaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # type: i
 
     def inverse_transform(self, X: Any) -> Matrix:
         """What was scaled to X; a value that was moved to a limit comes back as the limit."""
-        X = self._read_scaled(X)
+        X = self._read(X, is_scaled=True)
         offset, scale = self._offset_and_scale()
         with np.errstate(over="ignore"):
             if sparse.issparse(X):
@@ -238,7 +234,7 @@ class FederatedMinMaxScaler(_Scaler):
     @staticmethod
     def summarise(X: Any) -> MinMaxSummary:
         """The client's part: the range of each feature, 2 P numbers."""
-        _refuse_any_sparse(X)
+        FederatedMinMaxScaler._refuse_sparse(X)
         X = check_matrix(X)
         return MinMaxSummary(X.min(axis=0), X.max(axis=0))
 
@@ -266,7 +262,8 @@ class FederatedMinMaxScaler(_Scaler):
         if self.limits is None:
             summary = self.combine([self.summarise(X[rows]) for rows in groups])
         else:
-            summary = _check_limits(self.limits, X.shape[1])
+            pair = check_pair(self.limits, "limits")
+            summary = MinMaxSummary(*check_bounds(pair, "limits", X.shape[1]))
         return self._set_range(summary)
 
     def fit_summaries(
@@ -291,13 +288,14 @@ class FederatedMinMaxScaler(_Scaler):
                     "must be empty if limits are agreed, so that nothing leaves a client",
                     "there are some",
                 )
-            lengths = [_length(value) for value in (feature_names, *_check_pair(self.limits))]
+            pair = check_pair(self.limits, "limits")
+            lengths = [_length(value) for value in (feature_names, *pair)]
             known = [length for length in lengths if length is not None]
             if not known:
                 raise InvalidInputError(
                     "feature_names", "must be given if the limits are two numbers", "they are None"
                 )
-            summary = _check_limits(self.limits, known[0])
+            summary = MinMaxSummary(*check_bounds(pair, "limits", known[0]))
         self._set_features(summary.n_features, feature_names)
         return self._set_range(summary)
 
@@ -306,8 +304,14 @@ class FederatedMinMaxScaler(_Scaler):
         X = self._read(X)
         return np.asarray(self._outside(X).sum(axis=0), dtype=np.int64)
 
-    def _refuse_sparse(self, X: Any) -> None:
-        _refuse_any_sparse(X)
+    @staticmethod
+    def _refuse_sparse(X: Any) -> None:
+        if sparse.issparse(X):
+            raise InvalidInputError(
+                "X",
+                "must be dense, since a feature's low end becomes 0 and its zeros something else",
+                "it is sparse; FederatedStandardScaler(with_mean=False) keeps zeros",
+            )
 
     def _offset_and_scale(self) -> tuple[Array | None, Array]:
         return self.low_, self.range_
@@ -315,9 +319,24 @@ class FederatedMinMaxScaler(_Scaler):
     def _within_limits(self, X: Array) -> Array:
         if self.clip:
             return np.clip(X, self.low_, self.high_)
-        if self.limits is not None:
-            self._refuse_outside(X)
-        return X
+        if self.limits is None:
+            return X
+        counts = self._outside(X).sum(axis=0)
+        columns = np.flatnonzero(counts)
+        if columns.size == 0:
+            return X
+        # Counts and limits only: messages travel further than readings may.
+        names = getattr(self, "feature_names_in_", None)
+        found = [
+            f"{column_label(names, column)} has {counts[column]} outside "
+            f"[{self.low_[column]:.17g}, {self.high_[column]:.17g}]"
+            for column in columns[:_MAX_COLUMNS_NAMED]
+        ]
+        if columns.size > _MAX_COLUMNS_NAMED:
+            found.append(f"and {columns.size - _MAX_COLUMNS_NAMED} more columns")
+        raise InvalidInputError(
+            "X", "every value must lie within the agreed limits, or clip be True", ", ".join(found)
+        )
 
     def _set_range(self, summary: MinMaxSummary) -> Self:
         check_flag(self.clip, "clip")
@@ -330,24 +349,6 @@ class FederatedMinMaxScaler(_Scaler):
 
     def _outside(self, X: Array) -> npt.NDArray[np.bool_]:
         return np.asarray((self.low_ > X) | (self.high_ < X))
-
-    def _refuse_outside(self, X: Array) -> None:
-        # Counts and limits only: messages travel further than readings may.
-        counts = self._outside(X).sum(axis=0)
-        columns = np.flatnonzero(counts)
-        if columns.size == 0:
-            return
-        names = getattr(self, "feature_names_in_", None)
-        found = [
-            f"{column_label(names, column)} has {counts[column]} outside "
-            f"[{self.low_[column]:.17g}, {self.high_[column]:.17g}]"
-            for column in columns[:_MAX_COLUMNS_NAMED]
-        ]
-        if columns.size > _MAX_COLUMNS_NAMED:
-            found.append(f"and {columns.size - _MAX_COLUMNS_NAMED} more columns")
-        raise InvalidInputError(
-            "X", "every value must lie within the agreed limits, or clip be True", ", ".join(found)
-        )
 
 
 class FederatedStandardScaler(_Scaler):
@@ -577,29 +578,6 @@ def _total(weights: Array) -> float:
         raise NumericalError("sample_weight: the sum of the weights overflows float64") from None
 
 
-def _check_limits(limits: Any, n_features: int) -> MinMaxSummary:
-    low, high = (
-        np.full(n_features, check_finite(bound, f"limits ({end})"))
-        if _length(bound) is None
-        else check_vector(bound, f"limits ({end})", n_features, "features")
-        for bound, end in zip(_check_pair(limits), ("low", "high"), strict=True)
-    )
-    if (low > high).any():
-        column = int(np.flatnonzero(low > high)[0])
-        raise InvalidInputError(
-            "limits",
-            "low must not exceed high",
-            f"column {column} has low {low[column]:.17g} and high {high[column]:.17g}",
-        )
-    return MinMaxSummary(low, high)
-
-
-def _check_pair(limits: Any) -> Any:
-    if not isinstance(limits, tuple | list | np.ndarray) or len(limits) != 2:
-        raise InvalidInputError("limits", "must be None or a pair (low, high)", f"it is {limits!r}")
-    return limits
-
-
 def _length(value: Any) -> int | None:
     """None for a number, even if wrapped in an array without dimensions."""
     try:
@@ -639,15 +617,6 @@ def _replace_stored(X: Matrix, values: Array) -> Matrix:
     scaled = X.copy()
     scaled.data = values
     return scaled
-
-
-def _refuse_any_sparse(X: Any) -> None:
-    if sparse.issparse(X):
-        raise InvalidInputError(
-            "X",
-            "must be dense, since a feature's low end becomes 0 and its zeros something else",
-            "it is sparse; FederatedStandardScaler(with_mean=False) keeps zeros",
-        )
 
 
 def _refuse_columns(broken: npt.NDArray[np.bool_], argument: str, rule: str, failing: str) -> None:

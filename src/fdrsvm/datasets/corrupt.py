@@ -18,6 +18,7 @@ from fdrsvm.core.arrays import (
     check_matrix,
     check_non_negative,
 )
+from fdrsvm.data.training_data import check_clients, rows_by_client
 from fdrsvm.datasets._random import RandomState, as_generator
 from fdrsvm.datasets.partition import check_count_within, check_vector
 from fdrsvm.errors import InvalidInputError
@@ -145,12 +146,5 @@ def _check_dense(X: Any) -> Array:
 
 def _rows_by_client(clients: Any, n_rows: int) -> list[npt.NDArray[np.int64]]:
     """Row numbers of each client, clients in sorted order."""
-    if clients is None:
-        return [np.arange(n_rows)]
-    ids = np.asarray(clients)
-    if ids.shape != (n_rows,):
-        raise InvalidInputError(
-            "clients", f"must have shape ({n_rows},), one entry per row", f"shape {ids.shape}"
-        )
-    names, codes = np.unique(ids, return_inverse=True)
-    return [np.flatnonzero(codes == g) for g in range(names.size)]
+    every = np.arange(n_rows)
+    return [every[rows] for rows in rows_by_client(check_clients(clients, n_rows))[1]]

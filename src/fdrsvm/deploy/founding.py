@@ -14,8 +14,9 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from fdrsvm.core.files import write_atomically
+from fdrsvm.data.contract import read_contract
 from fdrsvm.deploy.layout import ServerFolder, to_toml, write_app
-from fdrsvm.deploy.settings import RunSettings, contract_config, read_contract
+from fdrsvm.deploy.settings import RunSettings, contract_config
 from fdrsvm.errors import FDRSVMError, InvalidInputError
 
 try:

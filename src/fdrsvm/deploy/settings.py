@@ -11,8 +11,7 @@ from typing import Any
 import numpy as np
 
 from fdrsvm.core.arrays import check_choice, check_count, check_non_negative, check_positive
-from fdrsvm.core.files import read_capped
-from fdrsvm.data.contract import FeatureContract
+from fdrsvm.data.contract import FeatureContract, read_contract
 from fdrsvm.data.training_data import auto_radius
 from fdrsvm.errors import InvalidInputError
 from fdrsvm.estimators.fdrsvc import FDRSVC
@@ -20,7 +19,6 @@ from fdrsvm.estimators.fedsvc import FedSVC
 from fdrsvm.federated.joining import Task
 from fdrsvm.federated.limits import Limits
 
-_MAX_CONTRACT = 1 << 24
 _BASELINES = ("fedsgd", "fedavg", "fedprox", "feddro")
 _CHOICES = {
     "support": ("none", "unit-box", "contract"),
@@ -279,16 +277,6 @@ class RunSettings:
             )
         kappa = str(self.kappa) if math.isinf(self.kappa) else self.kappa
         return Task(kappa=kappa, feature_limit=self.largest_feature, **self._named(_OF_TASK))
-
-
-def read_contract(path: Path) -> FeatureContract:
-    """A data contract's file on this machine."""
-    try:
-        return FeatureContract.from_json(read_capped(path.expanduser(), _MAX_CONTRACT))
-    except OSError as error:
-        raise InvalidInputError(
-            "contract", "must be a file that can be read", f"{path}: {error.strerror}"
-        ) from None
 
 
 def contract_config(path: Path) -> dict[str, str]:

@@ -43,11 +43,8 @@ class DRSVC(LinearClassifier):
         Radius; "auto" is 1/(10 N), where N is the number of rows, or the sum of their weights.
     kappa : float
         Price of flipping a label, above 0; ``inf`` trusts the labels.
-    norm : {"l1", "l2", "linf"}
-        Transport norm on features.
-    support : None, "unit-box" or (low, high)
-        Where features can be; bounds are numbers or one per feature. With it a sparse X is made
-        dense.
+    norm, support, fit_intercept, outside, random_state
+        As for :class:`FDRSVC`.
     loss : {"hinge", "logistic", "smooth_hinge"} or MarginLoss
         Losses other than the hinge need ``support=None``.
     tol : float
@@ -55,14 +52,8 @@ class DRSVC(LinearClassifier):
     max_iter : int
         Steps of the bundle method at most, which solves what has a support or another loss.
         Otherwise there are Newton steps, about thirty of them, and no limit to set.
-    fit_intercept : bool
-        Whether the model has an intercept. It is neither transported nor penalised.
     class_weight : None, "balanced" or mapping
         Multiplies the sample weights; "balanced" is n / (n_classes n_class).
-    outside : {"refuse", "clip"}
-        What to do about training values outside the support. ``predict`` takes any values.
-    random_state : ignored
-        Nothing is random here; for the sake of code that sets it.
     verbose : int
         Above 0 prints one line per step of the bundle method.
     callbacks : sequence of callables
@@ -70,27 +61,13 @@ class DRSVC(LinearClassifier):
 
     Attributes
     ----------
-    coef_ : ndarray of shape (1, n_features) or (n_classes, n_features)
-    intercept_ : ndarray of shape (1,) or (n_classes,)
-    classes_ : ndarray
-        The labels, sorted.
-    objective_, lower_bound_, gap_ : float, or ndarray of shape (n_classes,)
-        Certified worst-case risk of the model, a bound that no model can go below, and the relative
-        gap between them; one entry per class if there are more than two.
-    bound_radius_ : float, or ndarray of shape (n_classes,)
-        The bound holds for models with ||w||_* up to this: infinite unless nothing bounds w, as on
-        a box or at epsilon = 0.
+    coef_, intercept_, classes_, objective_, lower_bound_, gap_, bound_radius_, stop_reason_, \
+n_clipped_, n_features_in_, feature_names_in_
+        As for :class:`FDRSVC`.
     n_iter_ : int
         Newton steps, or steps of the bundle method; of the class that took most.
-    stop_reason_ : str
-        Why training stopped.
     history_ : tuple of RoundRecord
         One per step of the bundle method; else empty.
-    n_clipped_ : int
-        How many values were moved into the support; only with a support.
-    n_features_in_ : int
-    feature_names_in_ : ndarray of str
-        Only if X had column names.
 
     Examples
     --------
@@ -127,11 +104,8 @@ class DRSVC(LinearClassifier):
 
         Parameters
         ----------
-        X : array, DataFrame or CSR of shape (n_samples, n_features)
-        y : array of shape (n_samples,)
-            Labels, two or more.
-        sample_weight : array of shape (n_samples,), optional
-            A row of weight 2 counts as two rows, one of weight 0 as none.
+        X, y, sample_weight
+            As for :meth:`FDRSVC.fit`.
 
         Returns
         -------
@@ -143,8 +117,7 @@ class DRSVC(LinearClassifier):
         ConvergenceWarning
             If the certified gap is above ``tol``.
         DegenerateModelWarning
-            If the model finds fewer than one in a hundred training rows of a class, or ignores all
-            features (its score varies by at most 0.02 over the training rows); with a remedy.
+            As from :meth:`FDRSVC.fit`.
         """
         check_positive(self.tol, "tol")
         check_count(self.max_iter, "max_iter")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -17,7 +18,7 @@ from fdrsvm.core.files import PathLike
 from fdrsvm.core.losses import MarginLoss
 from fdrsvm.core.vectors import Norm
 from fdrsvm.data.training_data import TrainingData, check_label_values, read_training_data
-from fdrsvm.errors import ConvergenceWarning, InvalidInputError, UnsupportedError
+from fdrsvm.errors import ConvergenceWarning, UnsupportedError
 from fdrsvm.estimators.advice import Setting, Tally, judge
 from fdrsvm.estimators.base import LinearClassifier, seed_of
 from fdrsvm.estimators.fdrsvc import FDRSVC
@@ -229,7 +230,8 @@ worst_case_risk_per_client_, n_iter_, stop_reason_, history_, client_labels_
         points = grid_points(self.param_grid, rows)
         # Trials may run in other processes, where nobody listens.
         trials = make_trials({**self._fixed(), "callbacks": ()}, points)
-        _check_trials(trials, X, y, given)
+        for trial, data in _with_data(trials, partial(read_training_data, FDRSVC(), X, y, **given)):
+            check_trial(trial, data)  # an option that breaks a rule is an error before any run
         splits = split_rows(rows, n_folds, seed_of(self.random_state))
         results = tabulate(points, self._outcomes(trials, splits), self.scoring_, positive)
         self._set_results(results)
@@ -254,13 +256,7 @@ worst_case_risk_per_client_, n_iter_, stop_reason_, history_, client_labels_
 
     @classmethod
     def load(cls, path: PathLike) -> Self:
-        """The model that ``save`` wrote, a file of FDRSVC; without ``cv_results_``.
-
-        Raises
-        ------
-        CorruptDataError
-            If the file was altered, or holds another estimator's model.
-        """
+        """The model that ``save`` wrote, without ``cv_results_``; see :meth:`FDRSVC.load`."""
         best = FDRSVC.load(path)
         search = cls(**best.get_params(deep=False))
         search._set_best(best)
@@ -279,15 +275,12 @@ worst_case_risk_per_client_, n_iter_, stop_reason_, history_, client_labels_
     def _set_positive(self, rows: TrainingData) -> int:
         """Position of the class that "f1" is of."""
         self.__dict__.pop("pos_label_", None)  # of an earlier fit
-        if len(rows.classes) > 2:
-            if self.pos_label is not None:
-                raise InvalidInputError(
-                    "pos_label", "is for two classes", f"there are {len(rows.classes)}"
-                )
+        labels = rows.classes.tolist()
+        totals = sum(np.bincount(each.codes, each.weights, len(labels)) for each in rows.clients)
+        positive = positive_class(labels, totals, self.pos_label)
+        if positive is None:
             return 0
-        totals = sum(np.bincount(each.codes, each.weights, 2) for each in rows.clients)
-        positive = positive_class(rows.classes.tolist(), np.asarray(totals), self.pos_label)
-        self.pos_label_ = rows.classes.tolist()[positive]
+        self.pos_label_ = labels[positive]
         return positive
 
     def _set_best(self, best: FDRSVC) -> None:
@@ -334,16 +327,6 @@ worst_case_risk_per_client_, n_iter_, stop_reason_, history_, client_labels_
         self.best_params_ = results["params"][self.best_index_]
         self.n_splits_ = results["counts"].shape[1]
         self.n_numbers_shared_ = results["counts"].size
-
-
-def _check_trials(trials: Sequence[Trial], X: Any, y: Any, given: Mapping[str, Any]) -> None:
-    """An option that breaks a rule is an error before any run."""
-
-    def read(**reading: Any) -> TrainingData:
-        return read_training_data(FDRSVC(), X, y, **given, **reading)
-
-    for trial, data in _with_data(trials, read):
-        check_trial(trial, data)
 
 
 def _with_data(

@@ -53,33 +53,21 @@ class FedSVC(FederatedClassifier):
         FedProx's mu.
     temperature, momentum : float
         FedDRO's; a momentum of None is a tenth of the learning rate.
-    max_rounds : int
-        Communication rounds at most.
+    max_rounds, client_weights, class_weight, n_threads, verbose, callbacks
+        As for :class:`FDRSVC`.
     tol : float
         Stop at this certified relative gap of the methods' own objective; 0 runs all rounds.
-    client_weights : "equal", "samples", mapping or array
-        Weights of the clients. "samples" counts rows, or sums their sample weights.
     fit_intercept : bool
         Whether the model has an intercept. It is not penalised.
-    class_weight : None, "balanced" or mapping
-        Multiplies the sample weights; "balanced" is n / (n_classes n_class) over all clients' rows.
-        Weights count within a client only.
-    n_threads : int
-        In how many threads clients answer.
     random_state : int, RandomState or None
         Seeds the batches. A client's batches depend on the seed, the round and the client's label.
-    verbose : int
-        Above 0 prints one line per round.
-    callbacks : sequence of callables
-        As for :class:`FDRSVC`.
 
     Attributes
     ----------
-    coef_ : ndarray of shape (1, n_features) or (n_classes, n_features)
-        Of the last iterate.
-    intercept_ : ndarray of shape (1,) or (n_classes,)
-    classes_ : ndarray
-        The labels, sorted.
+    coef_, intercept_ : ndarray of shape (n_models, n_features), ndarray of shape (n_models,)
+        Of the last iterate; one model for two classes, else one per class.
+    classes_, n_iter_, stop_reason_, history_, client_labels_, n_features_in_, feature_names_in_
+        As for :class:`FDRSVC`.
     objective_, lower_bound_, gap_ : float, or ndarray of shape (n_classes,)
         The method's own objective at the best iterate that the clients evaluated, a bound that no
         model can go below, and the relative gap. A model is evaluated one round after it was made,
@@ -90,17 +78,6 @@ class FedSVC(FederatedClassifier):
         The bound holds for models with ||w||_1 up to this: infinite unless the penalty is 0.
     objective_per_client_ : dict
         By client label: its own objective at the best iterate, or an array, one entry per class.
-    n_iter_ : int
-        Rounds used.
-    stop_reason_ : str
-        Why training stopped.
-    history_ : tuple of RoundRecord
-        One per round. With several classes, objective and bound are means, the gap the largest.
-    client_labels_ : ndarray
-        The clients, in the order of all arrays over clients.
-    n_features_in_ : int
-    feature_names_in_ : ndarray of str
-        Only if X had column names.
 
     Examples
     --------

@@ -102,23 +102,19 @@ def grid_points(param_grid: Any, data: TrainingData) -> list[dict[str, Any]]:
     """All points in the order of scikit-learn's ParameterGrid; None is the paper's small grid."""
     if param_grid is None:
         param_grid = {"epsilon": _default_radii(data), "kappa": _KAPPAS}
-    grids = [param_grid] if isinstance(param_grid, Mapping) else param_grid
-    if isinstance(grids, str) or not hasattr(grids, "__iter__"):
-        raise InvalidInputError(
-            "param_grid", "must be a mapping or a list of mappings", f"it is {param_grid!r}"
-        )
-    grids = list(grids)
+    is_listed = hasattr(param_grid, "__iter__") and not isinstance(param_grid, str | Mapping)
+    grids = list(param_grid) if is_listed else [param_grid]
     for grid in grids:
-        _check_grid(grid)
+        _check_grid(grid, "has" if is_listed else "is")
     if not grids:
         raise InvalidInputError("param_grid", "must vary a parameter", "it is empty")
     return [dict(point) for point in ParameterGrid(grids)]
 
 
-def _check_grid(grid: Any) -> None:
+def _check_grid(grid: Any, verb: str) -> None:
     if not isinstance(grid, Mapping):
         raise InvalidInputError(
-            "param_grid", "must be a mapping or a list of mappings", f"it has {grid!r}"
+            "param_grid", "must be a mapping or a list of mappings", f"it {verb} {grid!r}"
         )
     if not grid:
         raise InvalidInputError("param_grid", "must vary a parameter", "it is empty")
@@ -369,20 +365,24 @@ def check_scoring(scoring: Any, n_classes: int) -> Scoring:
 
 def positive_class(
     classes: Sequence[Any], totals: Any, pos_label: Any = None, argument: str = "pos_label"
-) -> int:
-    """Position of the class that scores of one class are of, for two classes.
+) -> int | None:
+    """Position of the class that scores of one class are of; None if there are not two classes.
 
     Parameters
     ----------
-    classes : sequence of two labels
+    classes : sequence of labels
         Sorted.
-    totals : sequence of two numbers
+    totals : sequence of numbers
         Rows of each class in training.
     pos_label : label, optional
         The class asked for, also as text; by default the rarer one, of two equals the last.
     argument : str
         What an error calls it.
     """
+    if len(classes) != 2 and pos_label is not None:
+        raise InvalidInputError(argument, "is for two classes", f"there are {len(classes)}")
+    if len(classes) != 2:
+        return None
     if pos_label is None:
         return 0 if totals[0] < totals[1] else 1
     names = [str(one) for one in classes]

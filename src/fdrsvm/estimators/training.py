@@ -195,7 +195,8 @@ def train(settings: FitSettings, rows: Rows, watch: Callback | None = None) -> T
         Called with a RoundRecord and a model after each round.
     """
     settings.check()
-    positive = _positive(settings.fault, rows)
+    classes, totals = np.unique(rows.labels, return_counts=True)
+    positive = positive_class(classes.tolist(), totals, settings.fault, "fault")
     scaling, X = learn_scaling(rows, settings.scaling, clip=settings.clip)
     estimator = make_estimator(settings.estimator, settings.params, rows.labels)
     if watch is not None:
@@ -214,7 +215,7 @@ def train(settings: FitSettings, rows: Rows, watch: Callback | None = None) -> T
             name: [getattr(one, name) for one in estimator.history_] for name in _KEPT_OF_A_ROUND
         },
         "data": _facts(scaled, rows),
-        **({} if positive is None else {POSITIVE: positive}),
+        **({} if positive is None else {POSITIVE: classes.tolist()[positive]}),
         **({} if verdict is None else {VERDICT: verdict}),
     }
     model = scaling.fold(replace(scaled, record=dict(plain(record, "record"))))
@@ -274,17 +275,6 @@ def certificate_content(model: LinearModel) -> dict[str, Any]:
         **{name: model.record[name] for name in _CERTIFIED if name in model.record},
     }
     return dict(encode(plain(content, "certificate")))
-
-
-def _positive(fault: str | None, rows: Rows) -> Any:
-    """The class that scores of one class are of; None if there are not two."""
-    classes, totals = np.unique(rows.labels, return_counts=True)
-    labels: list[Any] = classes.tolist()
-    if len(labels) == 2:
-        return labels[positive_class(labels, totals, fault, "fault")]
-    if fault is not None:
-        raise InvalidInputError("fault", "is for two classes", f"there are {len(labels)}")
-    return None
 
 
 def _facts(model: LinearModel, rows: Rows) -> dict[str, Any]:

@@ -43,15 +43,8 @@ def to_onnx(model: LinearModel) -> bytes:
         raise UnsupportedError(
             f"to_onnx: needs the package onnx ({error}); run pip install 'fdr-svm[onnx]'"
         ) from None
-    graph = onnx.helper.make_graph(
-        _nodes(onnx, model),
-        "fdrsvm",
-        [_tensor_info(onnx, "X", onnx.TensorProto.DOUBLE, model.n_features)],
-        _outputs(onnx, model),
-        _constants(onnx, model),
-    )
     proto = onnx.helper.make_model(
-        graph,
+        _graph(onnx, model),
         opset_imports=[onnx.helper.make_opsetid("", _OPSET)],
         ir_version=_IR_VERSION,
         producer_name="fdrsvm",
@@ -94,6 +87,20 @@ def to_json(model: LinearModel) -> str:
     return json.dumps(content, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
 
 
+def _graph(onnx: Any, model: LinearModel) -> Any:
+    types, info = onnx.TensorProto, onnx.helper.make_tensor_value_info
+    kinds = {str: types.STRING, int: types.INT64, float: types.DOUBLE, bool: types.BOOL}
+    kind = int(kinds[type(model.classes[0])])
+    width = [] if len(model.classes) == 2 else [len(model.classes)]
+    inputs = [info("X", types.DOUBLE, ["n_samples", model.n_features])]
+    outputs = [
+        info("score", types.DOUBLE, ["n_samples", *width]),
+        info("label", kind, ["n_samples"]),
+    ]
+    constants = _constants(onnx, model, kind)
+    return onnx.helper.make_graph(_nodes(onnx, model), "fdrsvm", inputs, outputs, constants)
+
+
 def _nodes(onnx: Any, model: LinearModel) -> list[Any]:
     node = onnx.helper.make_node
     product = node("MatMul", ["X", "coef"], ["product"])
@@ -112,29 +119,10 @@ def _nodes(onnx: Any, model: LinearModel) -> list[Any]:
     ]
 
 
-def _constants(onnx: Any, model: LinearModel) -> list[Any]:
+def _constants(onnx: Any, model: LinearModel, kind: int) -> list[Any]:
     arrays = {"coef": np.ascontiguousarray(model.coef.T), "intercept": model.intercept}
     if len(model.classes) == 2:
         arrays |= {"columns": np.array([1], dtype=np.int64), "zero": np.array(0.0)}
     tensors = [onnx.numpy_helper.from_array(array, name) for name, array in arrays.items()]
     labels = [x.encode() if isinstance(x, str) else x for x in model.classes]
-    kind = _label_type(onnx, model)
     return [*tensors, onnx.helper.make_tensor("classes", kind, [len(labels)], labels)]
-
-
-def _outputs(onnx: Any, model: LinearModel) -> list[Any]:
-    width = () if len(model.classes) == 2 else (len(model.classes),)
-    return [
-        _tensor_info(onnx, "score", onnx.TensorProto.DOUBLE, *width),
-        _tensor_info(onnx, "label", _label_type(onnx, model)),
-    ]
-
-
-def _tensor_info(onnx: Any, name: str, kind: int, *width: int) -> Any:
-    return onnx.helper.make_tensor_value_info(name, kind, ["n_samples", *width])
-
-
-def _label_type(onnx: Any, model: LinearModel) -> int:
-    types = onnx.TensorProto
-    names = {str: types.STRING, int: types.INT64, float: types.DOUBLE, bool: types.BOOL}
-    return int(names[type(model.classes[0])])

@@ -88,16 +88,7 @@ class Scaling:
 
 
 def _with_weights(model: LinearModel, coef: Array, intercept: Array) -> LinearModel:
-    return LinearModel.checked(
-        coef,
-        intercept,
-        model.classes,
-        estimator=model.estimator,
-        feature_names=model.feature_names,
-        params=model.params,
-        certificate=model.certificate,
-        record=model.record,
-    )
+    return LinearModel.checked(**{**vars(model), "coef": coef, "intercept": intercept})
 
 
 def learn_scaling(rows: Rows, method: str, *, clip: bool = False) -> tuple[Scaling, Array]:

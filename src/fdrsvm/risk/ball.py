@@ -100,19 +100,8 @@ def check_support(support: Support, n_features: int) -> Box | None:
     if isinstance(support, str):
         check_choice(support, "support", ("unit-box",))
         return Box(np.zeros(n_features), np.ones(n_features))
-    if not isinstance(support, tuple | list | np.ndarray) or len(support) != 2:
-        raise InvalidInputError(
-            "support", "must be None, 'unit-box' or a pair (low, high)", f"it is {support!r}"
-        )
-    low = _check_bound(support[0], "support (low)", n_features)
-    high = _check_bound(support[1], "support (high)", n_features)
-    if (low > high).any():
-        column = int(np.flatnonzero(low > high)[0])
-        raise InvalidInputError(
-            "support",
-            "low must not exceed high",
-            f"column {column} has low {low[column]:g} and high {high[column]:g}",
-        )
+    check_pair(support, "support", "must be None, 'unit-box' or a pair (low, high)")
+    low, high = check_bounds(support, "support", n_features)
     with np.errstate(over="ignore"):
         too_wide = ~(high - low <= _WIDEST)
     if too_wide.any():
@@ -123,10 +112,31 @@ def check_support(support: Support, n_features: int) -> Box | None:
     return Box(low, high)
 
 
-def _check_bound(bound: Any, argument: str, n_features: int) -> Array:
-    if np.isscalar(bound) or (isinstance(bound, np.ndarray) and bound.ndim == 0):
-        return np.full(n_features, check_finite(bound, argument))
-    return check_vector(bound, argument, n_features, "features")
+def check_pair(value: Any, argument: str, rule: str = "must be None or a pair (low, high)") -> Any:
+    """The two ends of an interval, whatever they are."""
+    if not isinstance(value, tuple | list | np.ndarray) or len(value) != 2:
+        raise InvalidInputError(argument, rule, f"it is {value!r}")
+    return value
+
+
+def check_bounds(pair: Any, argument: str, n_features: int) -> tuple[Array, Array]:
+    """Finite bounds of each feature with low <= high, from two numbers or vectors."""
+    ends = []
+    for bound, end in zip(pair, ("low", "high"), strict=True):
+        name = f"{argument} ({end})"
+        if np.isscalar(bound) or (isinstance(bound, np.ndarray) and bound.ndim == 0):
+            ends.append(np.full(n_features, check_finite(bound, name)))
+        else:
+            ends.append(check_vector(bound, name, n_features, "features"))
+    low, high = ends
+    if (low > high).any():
+        column = int(np.flatnonzero(low > high)[0])
+        raise InvalidInputError(
+            argument,
+            "low must not exceed high",
+            f"column {column} has low {low[column]:.17g} and high {high[column]:.17g}",
+        )
+    return low, high
 
 
 def check_inside(X: Array, box: Box, names: Any = None, argument: str = "X") -> None:

@@ -82,13 +82,13 @@ def _constants(n_features: Any, a: Any, c1: Any, c2: Any, c3: Any) -> tuple[floa
     )
 
 
-def _broadcast(*named: tuple[str, Array]) -> list[Array]:
+def _broadcast(**named: Array) -> list[Array]:
     try:
-        return list(np.broadcast_arrays(*(values for _, values in named)))
+        return list(np.broadcast_arrays(*named.values()))
     except ValueError:
-        sizes = ", ".join(f"{name} {values.size}" for name, values in named)
+        sizes = ", ".join(f"{name} {values.size}" for name, values in named.items())
         raise InvalidInputError(
-            named[0][0], "must be a number or have one entry per client", f"lengths: {sizes}"
+            next(iter(named)), "must be a number or have one entry per client", f"lengths: {sizes}"
         ) from None
 
 
@@ -133,9 +133,8 @@ def wasserstein_radius(
     0.2464
     """
     features, exponent, c1, c2, c3 = _constants(n_features, a, c1, c2, c3)
-    sizes, risks = _broadcast(
-        ("n_samples", _counts(n_samples, "n_samples")), ("eta", _per_client(eta, "eta"))
-    )
+    sizes, risks = _counts(n_samples, "n_samples"), _per_client(eta, "eta")
+    sizes, risks = _broadcast(n_samples=sizes, eta=risks)
     if (risks >= 1.0).any():
         raise InvalidInputError("eta", "must lie between 0 and 1", f"it is {eta!r}")
     if (c1 <= risks).any():
@@ -196,9 +195,8 @@ def mowb_confidence(
     0.9994
     """
     features, exponent, c1, c2, c3 = _constants(n_features, a, c1, c2, c3)
-    radii, sizes = _broadcast(
-        ("epsilon", _per_client(epsilon, "epsilon")), ("n_samples", _counts(n_samples, "n_samples"))
-    )
+    radii, sizes = _per_client(epsilon, "epsilon"), _counts(n_samples, "n_samples")
+    radii, sizes = _broadcast(epsilon=radii, n_samples=sizes)
     check_flag(independent, "independent")
     # The q whose radius this is, by the tail's branch and by the bulk's.
     tail = radii**exponent
