@@ -157,20 +157,9 @@ def observe(
                 turns_of.setdefault(model, []).append(turn)
     observed = []
     for _, turns in sorted(turns_of.items()):
-        states, points, are_whole = (
-            np.concatenate(column) for column in zip(*_all_cuts(turns), strict=True)
-        )
-        observed.append(
-            Observations(
-                states=states,
-                points=points,
-                are_whole=are_whole,
-                masses=masses,
-                fit_intercept=profile.fit_intercept,
-                risks=_all_risks(turns, profile),
-                resolution=resolution,
-            )
-        )
+        states, points, are_whole = map(np.concatenate, zip(*_all_cuts(turns), strict=True))
+        settings = (masses, profile.fit_intercept, _all_risks(turns, profile), resolution)
+        observed.append(Observations(states, points, are_whole, *settings))
     return observed
 
 
