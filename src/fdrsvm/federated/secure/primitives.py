@@ -87,9 +87,8 @@ def from_words(words: npt.NDArray[Any], length: int) -> bytes:
 
 def stack(rows: Sequence[bytes], length: int) -> Words:
     """One row of words for each, all of one length."""
-    if not rows:
-        return np.empty((0, n_words(length)), dtype=np.int64)
-    return np.array([to_words(row) for row in rows])
+    words = np.array([to_words(row) for row in rows], dtype=np.int64)
+    return words.reshape(len(rows), n_words(length))
 
 
 # --- numbers ---
