@@ -58,7 +58,7 @@ def pack(
         raise InvalidInputError("header", "must be plain JSON", str(error)) from None
     data = bytes(safetensors.numpy.save(clean, metadata={_ENTRY: text}))
     try:
-        _check_size(kind, len(clean), _header_length(data))
+        _check_size(kind, len(clean), int.from_bytes(data[:8], "little"))
     except ValueError as error:
         raise InvalidInputError(kind, "must be of a size that is read again", str(error)) from None
     return data
@@ -118,10 +118,6 @@ def _digest(envelope: Mapping[str, Any], arrays: Mapping[str, npt.NDArray[Any]])
     return digest.hexdigest()
 
 
-def _header_length(data: bytes) -> int:
-    return int.from_bytes(data[:8], "little")
-
-
 def _check_size(kind: str, n_arrays: int, n_bytes: int) -> None:
     most_arrays, most_bytes = _BY_KIND.get(kind, _USUAL)
     if n_bytes > most_bytes:
@@ -132,7 +128,7 @@ def _check_size(kind: str, n_arrays: int, n_bytes: int) -> None:
 
 def _read_envelope(data: bytes, kind: str) -> dict[str, Any]:
     try:
-        length = _header_length(data)
+        length = int.from_bytes(data[:8], "little")
         if length > len(data):
             raise ValueError("it is cut short")
         _check_size(kind, data.count(b'"data_offsets"', 8, 8 + length), length)

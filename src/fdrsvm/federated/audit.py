@@ -154,11 +154,8 @@ class _Witness:
         answers = self.inner.exchange(broadcasts, deadline)
         self._answered = []
         for broadcast, answer in zip(broadcasts, answers, strict=True):
-            sent = {
-                "round": broadcast.round,
-                "client": broadcast.client_id,
-                **_measured(broadcast, "down"),
-            }
+            sent = {"round": broadcast.round, "client": broadcast.client_id}
+            sent |= _measured(broadcast, "down")
             if isinstance(answer, Failure):
                 fault = {"reason": self._reason(answer), "is_missing": answer.is_missing}
                 self.log({"event": "fault", **sent, **fault})
