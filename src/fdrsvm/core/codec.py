@@ -48,9 +48,14 @@ def pack(
 ) -> bytes:
     """Bytes of a container; arrays are float64, int64 or bool, the header is plain JSON."""
     clean = {name: _check_array(name, arrays[name]) for name in sorted(arrays)}
+    table = {name: [array.dtype.str, list(array.shape)] for name, array in clean.items()}
     envelope = {"kind": kind, "version": version, "header": dict(header)}
     try:
-        envelope["sha256"] = _digest(envelope, clean)
+        stated = json.dumps([envelope, table], sort_keys=True, allow_nan=False)
+        digest = hashlib.sha256(stated.encode())
+        for array in clean.values():
+            digest.update(array.tobytes())
+        envelope["sha256"] = digest.hexdigest()
         text = json.dumps(envelope, sort_keys=True, separators=(",", ":"), allow_nan=False)
         if "\\ud" in text:  # half a pair is legal JSON, but no file system or other reader takes it
             json.dumps(json.loads(text), ensure_ascii=False).encode()
@@ -107,15 +112,6 @@ def _check_array(name: str, array: npt.NDArray[Any]) -> npt.NDArray[Any]:
             # Not ascontiguousarray: it makes a scalar a vector.
             return np.asarray(array, dtype=dtype, order="C")
     raise InvalidInputError(name, "must be float64, int64 or bool", f"its dtype is {array.dtype}")
-
-
-def _digest(envelope: Mapping[str, Any], arrays: Mapping[str, npt.NDArray[Any]]) -> str:
-    table = {name: [array.dtype.str, list(array.shape)] for name, array in arrays.items()}
-    stated = json.dumps([envelope, table], sort_keys=True, allow_nan=False)
-    digest = hashlib.sha256(stated.encode())
-    for array in arrays.values():
-        digest.update(array.tobytes())
-    return digest.hexdigest()
 
 
 def _check_size(kind: str, n_arrays: int, n_bytes: int) -> None:

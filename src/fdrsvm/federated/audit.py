@@ -90,19 +90,10 @@ def end_event(result: Result) -> dict[str, Any]:
 def run_audited(
     path: PathLike, transport: Transport, algorithm: Algorithm[Any], **settings: Any
 ) -> Result:
-    """:func:`fdrsvm.federated.run_rounds` with an audit log.
+    """:func:`fdrsvm.federated.run_rounds`, with an audit log.
 
-    Parameters
-    ----------
-    path : path
-        The log; a file that is there is added to.
-    transport, algorithm, **settings
-        As ``run_rounds`` takes them.
-
-    Returns
-    -------
-    Result
-        That of ``run_rounds``.
+    ``path`` is that of the log; a file that is there is added to. Everything else, the result
+    included, is as for ``run_rounds``.
     """
     log = AuditLog(path)
     witness = _Witness(transport, log)

@@ -119,10 +119,7 @@ class CheckpointFolder:
 def read_checkpoint(path: PathLike) -> tuple[Snapshot, dict[str, Memory]]:
     """One file: the run as it was, and the clients' memories if they were stored with it.
 
-    Raises
-    ------
-    CorruptDataError
-        If the file was cut or altered, or is not what a CheckpointFolder writes.
+    A CorruptDataError if it was cut or altered, or is not what a CheckpointFolder writes.
     """
     data = read_capped(path, _MAX_BYTES)
     header, stored = unpack(data, _KIND, _VERSION, max_bytes=_MAX_BYTES)

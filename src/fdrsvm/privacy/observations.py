@@ -146,13 +146,12 @@ def observe(
         asked = split_prefixes(question.values)
         try:
             settings = json.loads(question.algorithm)
-            settings = settings.get("inner", settings)
-        except (ValueError, AttributeError, RecursionError):  # not a method: it has no settings
-            settings = None
+            settings = dict(settings.get("inner", settings))
+        except (ValueError, TypeError, AttributeError, RecursionError):
+            settings = {}  # not a method: it has none
         for model, answered in split_prefixes(update.values).items():
             if "slopes" in answered:
-                known = settings if isinstance(settings, dict) else {}
-                turn = _Turn(known, asked.get(model, {}), answered)
+                turn = _Turn(settings, asked.get(model, {}), answered)
                 turn.check(profile.n_features + int(profile.fit_intercept))
                 turns_of.setdefault(model, []).append(turn)
     observed = []
