@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fdrsvm.core.tilted_mean import tilted_mean
+from fdrsvm.core.losses import tilted_mean
 
 values = st.lists(st.floats(0, 20), min_size=1, max_size=8)
 

@@ -14,7 +14,7 @@ from fdrsvm.federated.problem import evaluate
 from fdrsvm.privacy.attack import KnownRows, recover_rows
 from fdrsvm.privacy.leak_trial import run_and_audit
 from fdrsvm.privacy.observations import Observations, observe
-from fdrsvm.privacy.subspaces import common_directions, spans_of
+from fdrsvm.privacy.pieces import common_directions, spans_of
 from fdrsvm.risk.worst_case import RiskOracle
 from tests.federated.cases import Recorded as InMemory
 from tests.federated.cases import blobs, problems, train

@@ -15,7 +15,7 @@ from fdrsvm.federated.rounds import Failure
 from fdrsvm.federated.secure import primitives
 from fdrsvm.federated.secure import secure_client as client_side
 from fdrsvm.federated.secure.primitives import split, to_words
-from fdrsvm.federated.secure.secure_memory import Promises
+from fdrsvm.federated.secure.secure_client import Promises
 from fdrsvm.federated.secure.secure_step import (
     LARGEST_PAIR,
     LARGEST_SHARE,

@@ -115,6 +115,14 @@ def _place(where: npt.NDArray[np.bool_]) -> str:
     return f"row {at[0]}, column {at[1]}" if len(at) == 2 else f"entry {at[0]}" if at else "it"
 
 
+def entry_error(
+    argument: str, rule: str, values: Array, wrong: npt.NDArray[np.bool_], place: str = "row"
+) -> InvalidInputError:
+    """Names the first entry that breaks the rule."""
+    at = int(wrong.argmax())
+    return InvalidInputError(argument, rule, f"{place} {at} is {values[at]:g}")
+
+
 def _as_float(value: Any, argument: str) -> Array:
     """A float64 array, never by reading text as numbers or by dropping an imaginary part."""
     refuse_stand_ins(value, argument)
@@ -185,10 +193,7 @@ def check_vector(value: Any, argument: str, size: int, per: str) -> Array:
         )
     is_finite = np.isfinite(vector)
     if not is_finite.all():
-        at = int(np.argmin(is_finite))
-        raise InvalidInputError(
-            argument, "every value must be finite", f"entry {at} is {vector[at]}"
-        )
+        raise entry_error(argument, "every value must be finite", vector, ~is_finite, "entry")
     return vector
 
 
@@ -197,10 +202,7 @@ def check_labels(y: Any, n_samples: int, argument: str = "y") -> Array:
     labels = check_vector(y, argument, n_samples, "samples")
     wrong = np.abs(labels) != 1.0
     if wrong.any():
-        row = int(np.flatnonzero(wrong)[0])
-        raise InvalidInputError(
-            argument, "labels must be -1 or +1", f"row {row} is {labels[row]:g}"
-        )
+        raise entry_error(argument, "labels must be -1 or +1", labels, wrong)
     return labels
 
 
@@ -210,10 +212,7 @@ def check_masses(sample_weight: Any, n_samples: int, argument: str = "sample_wei
         return np.full(n_samples, 1.0 / n_samples)
     weights = check_vector(sample_weight, argument, n_samples, "samples")
     if (weights < 0.0).any():
-        row = int(np.flatnonzero(weights < 0.0)[0])
-        raise InvalidInputError(
-            argument, "weights must not be negative", f"row {row} is {weights[row]:g}"
-        )
+        raise entry_error(argument, "weights must not be negative", weights, weights < 0.0)
     largest = weights.max()
     if largest == 0.0:
         raise InvalidInputError(argument, "some weight must be positive", "all are zero")

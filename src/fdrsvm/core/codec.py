@@ -48,9 +48,14 @@ def pack(
 ) -> bytes:
     """Bytes of a container; arrays are float64, int64 or bool, the header is plain JSON."""
     clean = {name: _check_array(name, arrays[name]) for name in sorted(arrays)}
+    table = {name: [array.dtype.str, list(array.shape)] for name, array in clean.items()}
     envelope = {"kind": kind, "version": version, "header": dict(header)}
     try:
-        envelope["sha256"] = _digest(envelope, clean)
+        stated = json.dumps([envelope, table], sort_keys=True, allow_nan=False)
+        digest = hashlib.sha256(stated.encode())
+        for array in clean.values():
+            digest.update(array.tobytes())
+        envelope["sha256"] = digest.hexdigest()
         text = json.dumps(envelope, sort_keys=True, separators=(",", ":"), allow_nan=False)
         if "\\ud" in text:  # half a pair is legal JSON, but no file system or other reader takes it
             json.dumps(json.loads(text), ensure_ascii=False).encode()
@@ -58,7 +63,7 @@ def pack(
         raise InvalidInputError("header", "must be plain JSON", str(error)) from None
     data = bytes(safetensors.numpy.save(clean, metadata={_ENTRY: text}))
     try:
-        _check_size(kind, len(clean), _header_length(data))
+        _check_size(kind, len(clean), int.from_bytes(data[:8], "little"))
     except ValueError as error:
         raise InvalidInputError(kind, "must be of a size that is read again", str(error)) from None
     return data
@@ -109,19 +114,6 @@ def _check_array(name: str, array: npt.NDArray[Any]) -> npt.NDArray[Any]:
     raise InvalidInputError(name, "must be float64, int64 or bool", f"its dtype is {array.dtype}")
 
 
-def _digest(envelope: Mapping[str, Any], arrays: Mapping[str, npt.NDArray[Any]]) -> str:
-    table = {name: [array.dtype.str, list(array.shape)] for name, array in arrays.items()}
-    stated = json.dumps([envelope, table], sort_keys=True, allow_nan=False)
-    digest = hashlib.sha256(stated.encode())
-    for array in arrays.values():
-        digest.update(array.tobytes())
-    return digest.hexdigest()
-
-
-def _header_length(data: bytes) -> int:
-    return int.from_bytes(data[:8], "little")
-
-
 def _check_size(kind: str, n_arrays: int, n_bytes: int) -> None:
     most_arrays, most_bytes = _BY_KIND.get(kind, _USUAL)
     if n_bytes > most_bytes:
@@ -132,7 +124,7 @@ def _check_size(kind: str, n_arrays: int, n_bytes: int) -> None:
 
 def _read_envelope(data: bytes, kind: str) -> dict[str, Any]:
     try:
-        length = _header_length(data)
+        length = int.from_bytes(data[:8], "little")
         if length > len(data):
             raise ValueError("it is cut short")
         _check_size(kind, data.count(b'"data_offsets"', 8, 8 + length), length)

@@ -2,17 +2,26 @@
 
 A loss is a small object with a value, a slope and a Lipschitz constant; that is all the worst case
 without a support needs ([flips] in docs/maths.md), so every loss shares its code.
+
+The tilted mean is a soft maximum: what a KL ball of distributions makes of losses x, [feddro].
+
+    value   lam log sum_n p_n exp(x_n / lam) = max over distributions q of  q.x - lam KL(q || p)
+    shares  q_n = p_n exp(x_n / lam) / sum_m p_m exp(x_m / lam), the maximiser
+
+lam is the temperature: value tends to the mean of x as lam grows and to its maximum as lam -> 0.
+Any q gives a lower bound, whatever x is; that is what cuts of a tilted mean are made of.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar, Protocol, runtime_checkable
+from typing import ClassVar, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 from scipy.special import expit
 
 from fdrsvm.core.arrays import Array
+from fdrsvm.core.vectors import dot
 
 
 @runtime_checkable
@@ -99,3 +108,24 @@ _OWN = {type(loss) for loss in LOSSES.values()}
 def is_known(loss: MarginLoss) -> bool:
     """Whether a loss is one of the package's own: they fall, and their tangents start above 0."""
     return type(loss) in _OWN  # a subclass may be another loss
+
+
+class TiltedMean(NamedTuple):
+    """The tilted mean, with ``value == shares @ x - price`` up to rounding."""
+
+    value: float
+    shares: Array  # q, a distribution
+    price: float  # lam KL(q || p)
+
+
+def tilted_mean(x: Array, mass: Array, temperature: float) -> TiltedMean:
+    """Tilted mean of ``x`` under the probabilities ``mass``; neither overflows nor cancels."""
+    top = float(x[mass > 0.0].max())
+    # Never above 0 where it counts, so no exponential overflows.
+    tilt = np.minimum(x - top, 0.0) / temperature
+    total = dot(mass, np.exp(tilt))
+    # Near 1 the sum has lost what a high temperature leaves of x; far from 1 expm1 would.
+    log_total = float(np.log1p(dot(mass, np.expm1(tilt))) if total > 0.5 else np.log(total))
+    tilt -= log_total
+    shares = mass * np.exp(tilt)
+    return TiltedMean(top + temperature * log_total, shares, temperature * dot(shares, tilt))

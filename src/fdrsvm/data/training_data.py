@@ -29,6 +29,7 @@ from fdrsvm.core.arrays import (
     check_choice,
     check_non_negative,
     check_vector,
+    entry_error,
     refuse_stand_ins,
 )
 from fdrsvm.errors import InvalidInputError
@@ -281,10 +282,8 @@ def check_weights(sample_weight: Any, n_rows: int) -> Array:
         return np.ones(n_rows)
     weights = check_vector(sample_weight, "sample_weight", n_rows, "samples")
     if (weights < 0.0).any():
-        row = int(np.flatnonzero(weights < 0.0)[0])
-        raise InvalidInputError(
-            "sample_weight", "weights must not be negative", f"row {row} is {weights[row]:g}"
-        )
+        rule = "weights must not be negative"
+        raise entry_error("sample_weight", rule, weights, weights < 0.0)
     return weights
 
 

@@ -90,19 +90,10 @@ def end_event(result: Result) -> dict[str, Any]:
 def run_audited(
     path: PathLike, transport: Transport, algorithm: Algorithm[Any], **settings: Any
 ) -> Result:
-    """:func:`fdrsvm.federated.run_rounds` with an audit log.
+    """:func:`fdrsvm.federated.run_rounds`, with an audit log.
 
-    Parameters
-    ----------
-    path : path
-        The log; a file that is there is added to.
-    transport, algorithm, **settings
-        As ``run_rounds`` takes them.
-
-    Returns
-    -------
-    Result
-        That of ``run_rounds``.
+    ``path`` is that of the log; a file that is there is added to. Everything else, the result
+    included, is as for ``run_rounds``.
     """
     log = AuditLog(path)
     witness = _Witness(transport, log)
@@ -154,11 +145,8 @@ class _Witness:
         answers = self.inner.exchange(broadcasts, deadline)
         self._answered = []
         for broadcast, answer in zip(broadcasts, answers, strict=True):
-            sent = {
-                "round": broadcast.round,
-                "client": broadcast.client_id,
-                **_measured(broadcast, "down"),
-            }
+            sent = {"round": broadcast.round, "client": broadcast.client_id}
+            sent |= _measured(broadcast, "down")
             if isinstance(answer, Failure):
                 fault = {"reason": self._reason(answer), "is_missing": answer.is_missing}
                 self.log({"event": "fault", **sent, **fault})

@@ -101,7 +101,8 @@ class CheckpointFolder:
         """Whether a file is of a run; a damaged one could be of any."""
         if path.name not in self._run_of:
             try:
-                header, _ = _unpacked(read_capped(path, _MAX_BYTES))
+                data = read_capped(path, _MAX_BYTES)
+                header, _ = unpack(data, _KIND, _VERSION, max_bytes=_MAX_BYTES)
                 self._run_of[path.name] = str(header["run_id"])
             except (CorruptDataError, KeyError):
                 return True
@@ -118,27 +119,23 @@ class CheckpointFolder:
 def read_checkpoint(path: PathLike) -> tuple[Snapshot, dict[str, Memory]]:
     """One file: the run as it was, and the clients' memories if they were stored with it.
 
-    Raises
-    ------
-    CorruptDataError
-        If the file was cut or altered, or is not what a CheckpointFolder writes.
+    A CorruptDataError if it was cut or altered, or is not what a CheckpointFolder writes.
     """
     data = read_capped(path, _MAX_BYTES)
-    header, stored = _unpacked(data)
+    header, stored = unpack(data, _KIND, _VERSION, max_bytes=_MAX_BYTES)
     try:
         sets = split_prefixes(stored)
         memories = {
             client_id: memory_from_arrays(entry, sets.get(f"client {k}", {}))
             for k, (client_id, entry) in enumerate(sorted(header["clients"].items()))
         }
+        state_type = from_description(header["algorithm"]).state_type
         snapshot = Snapshot(
             run_id=str(header["run_id"]),
             algorithm=str(header["algorithm"]),
             federation=str(header["federation"]),
             round=int(header["round"]),
-            state=state_from_arrays(
-                from_description(header["algorithm"]).state_type, sets["state"]
-            ),
+            state=state_from_arrays(state_type, sets["state"]),
             history=history_from_arrays(sets["history"], header),
         )
         # Catches what was built without complaint: other types, spare fields, rounds left out.
@@ -148,10 +145,6 @@ def read_checkpoint(path: PathLike) -> tuple[Snapshot, dict[str, Memory]]:
     if not is_ours or len(snapshot.history) != snapshot.round:
         raise CorruptDataError(f"{_KIND}: its content is not what this package writes")
     return snapshot, memories
-
-
-def _unpacked(data: bytes) -> tuple[dict[str, Any], Stored]:
-    return unpack(data, _KIND, _VERSION, max_bytes=_MAX_BYTES)
 
 
 def _snapshot_bytes(snapshot: Snapshot, memories: dict[str, Memory]) -> bytes:

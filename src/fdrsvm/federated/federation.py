@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from functools import cached_property
 from typing import Any
 
@@ -108,6 +108,17 @@ class Federation:
                 "clients", "some client with weight must remain", f"without {sorted(clients)} none"
             )
         return Federation(self.profiles, alphas / alphas.sum())
+
+    def profile_of_sum(self, client_id: str) -> ClientProfile:
+        """All clients as one, whose answers are the weighted sums of theirs."""
+        return replace(
+            self.profiles[0],
+            client_id=client_id,
+            n_samples=sum(profile.n_samples for profile in self.profiles),
+            epsilon=dot(self.alphas, [profile.epsilon for profile in self.profiles]),
+            floor=self.floor,
+            flips=dot(self.alphas, [profile.flips for profile in self.profiles]),
+        )
 
     def objective(self, risks: Array) -> float:
         """sum_g alpha_g risk_g; nan if that of a client with weight is not known."""

@@ -86,10 +86,8 @@ class Task:
             known = {entry.name for entry in fields(cls)}
             if set(content) != known:
                 raise ValueError(f"see {sorted(set(content) ^ known)}")
-            limit = content["feature_limit"]
-            if isinstance(limit, list):
-                content["feature_limit"] = tuple(limit)
-            task = cls(**{**content, "classes": tuple(content["classes"])})
+            lists = {name: tuple(v) for name, v in content.items() if isinstance(v, list)}
+            task = cls(**{**content, **lists})
             _check_task(task)
             return task
         except (ValueError, TypeError, KeyError, RecursionError) as error:
@@ -105,7 +103,7 @@ def _check_task(task: Task) -> None:
         "feature_limit": all(map(_is_number, limit if isinstance(limit, tuple) else (limit,))),
         "blur": type(task.blur) is int and 0 <= task.blur <= LARGEST_COUNT,
         "resolution": _is_number(task.resolution),
-        "classes": all(map(_is_label, task.classes)),
+        "classes": type(task.classes) is tuple and all(map(_is_label, task.classes)),
     }
     for kind, names in (
         (bool, ("fit_intercept", "merge")),

@@ -23,10 +23,10 @@ from fdrsvm.core.arrays import (
     check_count,
     check_non_negative,
     check_vector,
+    entry_error,
 )
 from fdrsvm.core.losses import LOSSES, Hinge, MarginLoss, is_known
 from fdrsvm.core.vectors import dot, dual_norm
-from fdrsvm.errors import InvalidInputError
 from fdrsvm.federated.messages import ClientProfile
 from fdrsvm.risk.ball import WORST_CASES, WorstCase
 
@@ -157,8 +157,5 @@ def _check_features(value: Any, n_features: int) -> Array:
         return np.full(n_features, check_non_negative(value, "limits"))
     features = check_vector(value, "limits", n_features, "features")
     if (features < 0.0).any():
-        column = int(np.flatnonzero(features < 0.0)[0])
-        raise InvalidInputError(
-            "limits", "must not be negative", f"entry {column} is {features[column]:g}"
-        )
+        raise entry_error("limits", "must not be negative", features, features < 0.0, "entry")
     return features

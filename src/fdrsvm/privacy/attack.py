@@ -6,10 +6,10 @@ rows?         where it says so. A vector that several pairs give is a row; one t
               gives is taken for one only if c is the mass of a whole row.
 Peeling       once a row is known, so is its share at every model; its part is taken out of every
               cut, and differences that were of two rows are of one.
-Spans         what successive differences have in common, subspaces.py: the only way to rows whose
+Spans         what successive differences have in common, pieces.py: the only way to rows whose
               shares are fractions.
-Risks         pieces of a risk are cuts that nobody blurred, pieces.py: they are attacked alone and
-              with the others.
+Risks         pieces of a risk are cuts that nobody blurred, pieces.py too: they are attacked alone
+              and with the others.
 Known rows    an attacker that has some of the rows takes their part out first, of cuts and of
               risks, and looks for the others.
 The grid      with a resolution constants are off by up to that much; a change by a whole row's
@@ -20,7 +20,7 @@ Nothing here knows the data: see leak_audit.py for how claims are graded.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -29,8 +29,7 @@ import numpy.typing as npt
 
 from fdrsvm.core.arrays import Array
 from fdrsvm.privacy.observations import FeatureRange, Observations, Risks
-from fdrsvm.privacy.pieces import Pieces, pieces_of
-from fdrsvm.privacy.subspaces import common_directions
+from fdrsvm.privacy.pieces import Pieces, common_directions, pieces_of
 
 _Mask = npt.NDArray[np.bool_]
 
@@ -73,18 +72,9 @@ def recover_rows(
     with_risks: bool = False,
     known: KnownRows | None = None,
 ) -> Recovered:
-    """What the messages of one client (or of a sum) give away.
+    """What the messages of one client, or of a sum, give away besides the rows that are known.
 
-    Parameters
-    ----------
-    observed : Observations
-        All that the server has.
-    limits : (low, high), optional
-        Agreed limits of the features: they tell rows from sums of rows, and labels.
-    with_risks : bool
-        Whether to attack the risks too.
-    known : KnownRows, optional
-        Rows that the attacker has; it looks for the others.
+    Agreed limits of the features tell rows from sums of rows, and labels.
     """
     observed = replace(observed, limits=limits)
     start = np.empty((0, observed.points.shape[1]))
@@ -135,10 +125,7 @@ def _as_cuts(observed: Observations, pieces: Pieces) -> Observations:
 
 def _without_known(observed: Observations, known: KnownRows) -> Observations:
     """Cuts and risks without the part of rows that are known; cuts where it is not are left out."""
-    residual, usable = observed.states, np.ones(len(observed.states), dtype=bool)
-    for signed, mass in zip(*known, strict=True):
-        residual, are_sure = _peeled(observed, residual, signed, mass)
-        usable &= are_sure
+    residual, usable = _peeled(observed, observed.states, zip(*known, strict=True))
     risks = observed.risks
     if risks is not None:
         losses = np.maximum(1.0 - risks.points @ known.signed.T, 0.0)
@@ -153,14 +140,17 @@ def _without_known(observed: Observations, known: KnownRows) -> Observations:
 
 
 def _peeled(
-    observed: Observations, residual: Array, signed: Array, mass: float
+    observed: Observations, residual: Array, rows: Iterable[tuple[Array, float]]
 ) -> tuple[Array, _Mask]:
-    """What is left of cuts without one row, and where its share is certain."""
-    slack = 1.0 - observed.points @ signed
-    # A row on the margin has any share in a solver's cut; where the point is not known, so has all.
-    are_sure = (observed.are_whole | (np.abs(slack) > _UNSURE)) & ~np.isnan(slack)
-    shares = np.where(slack > 0.0, 1.0, 0.0)
-    return residual - np.outer(shares * mass, np.append(signed, 1.0)), are_sure
+    """What is left of cuts without some rows, of these masses, and where that is certain."""
+    usable = np.ones(len(residual), dtype=bool)
+    for signed, mass in rows:
+        slack = 1.0 - observed.points @ signed
+        # A row on the margin has any share in a solver's cut; so has each where no point is known.
+        usable &= (observed.are_whole | (np.abs(slack) > _UNSURE)) & ~np.isnan(slack)
+        shares = np.where(slack > 0.0, 1.0, 0.0)
+        residual = residual - np.outer(shares * mass, np.append(signed, 1.0))
+    return residual, usable
 
 
 def _recovered(observed: Observations, known: Array) -> Array:
@@ -174,9 +164,8 @@ def _recovered(observed: Observations, known: Array) -> Array:
             new = [(signed, mass) for signed, mass in candidates if _is_new(signed, claims)]
             if not new:
                 break
-            for signed, mass in new:
-                residual, are_sure = _peeled(observed, residual, signed, mass)
-                usable &= are_sure
+            residual, are_sure = _peeled(observed, residual, new)
+            usable &= are_sure
             claims = np.vstack([claims, *(signed for signed, _ in new)])
     if observed.error == 0.0:  # pieces of a risk have no shares, and no order in time
         spanned = _spanned(observed)
@@ -194,9 +183,7 @@ def _spanned(observed: Observations) -> Array:
     else:
         signed = common_directions(states)
     signed = signed[_is_plausible(signed, observed)]
-    keys = signed @ _mixer(signed.shape[1])
-    order = np.argsort(keys, kind="stable")
-    first, supports = _clusters(keys[order], _SAME_DIRECTION)
+    order, first, supports = _clusters(signed, _SAME_DIRECTION)
     chosen = supports >= _SUPPORTS[0]
     median = (first + supports // 2)[chosen]
     return np.asarray(signed[order[median]])
@@ -206,22 +193,18 @@ def _candidates(
     observed: Observations, residual: Array, usable: _Mask, least: int
 ) -> list[tuple[Array, float]]:
     """Vectors that ``least`` pairs of cuts give and their masses, the best supported first."""
-    # All pairs are looked at, so equal cuts are left out first; one number stands for a vector.
+    # All pairs are looked at, so equal cuts are left out first.
     at = np.flatnonzero(usable)
-    keys = residual[at] @ _mixer(residual.shape[1])
-    order = np.argsort(keys, kind="stable")
-    first, _ = _clusters(keys[order], max(_SAME_STATE, observed.error))
+    order, first, _ = _clusters(residual[at], max(_SAME_STATE, observed.error))
     at = at[np.sort(order[first])]  # cuts that differ, in order of time
     pairs = [
         (residual[:0, :-1], residual[:0, 0]),
         *_differences(observed, residual, at, least),
     ]
     signed, masses = (np.concatenate(column) for column in zip(*pairs, strict=True))
-    keys = signed @ _mixer(signed.shape[1])
-    order = np.lexsort((-masses, keys))  # of equal ones the largest share first
-    signed, masses, keys = signed[order], masses[order], keys[order]
     tolerance = max(_SAME_ROW, observed.error / float(observed.masses.min()))
-    first, supports = _clusters(keys, tolerance)
+    order, first, supports = _clusters(signed, tolerance, -masses)  # the largest share first
+    signed, masses = signed[order], masses[order]
     # A row may have been seen by fractions: the largest tells best which mass it has as a whole.
     heaviest = np.maximum.reduceat(masses, first) if first.size else masses
     chosen = np.flatnonzero(supports >= least)
@@ -319,14 +302,15 @@ def _labelled(claims: Array, observed: Observations) -> Claims:
     return Claims(rows * np.where(labels < 0.0, -1.0, 1.0)[:, None], labels)
 
 
-def _mixer(size: int) -> Array:
-    """Fixed random weights: vectors are equal if this one sum of theirs is."""
-    return np.random.default_rng(20251115).normal(size=size)
-
-
 def _clusters(
-    sorted_keys: Array, tolerance: float
-) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]]:
-    """Where runs of keys begin that are within the tolerance of the one before, and their sizes."""
-    first = np.flatnonzero(np.diff(sorted_keys, prepend=-np.inf) > tolerance)
-    return first, np.diff(first, append=sorted_keys.size)
+    vectors: Array, tolerance: float, *ties: Array
+) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.intp], npt.NDArray[np.intp]]:
+    """An order in which equal vectors are neighbours, where each run of them begins, its size.
+
+    Vectors are equal if one sum of theirs with fixed random weights is, up to the tolerance.
+    ``ties`` put those of equal sums in order.
+    """
+    keys = vectors @ np.random.default_rng(20251115).normal(size=vectors.shape[1])
+    order = np.lexsort((*ties, keys))
+    first = np.flatnonzero(np.diff(keys[order], prepend=-np.inf) > tolerance)
+    return order, first, np.diff(first, append=keys.size)

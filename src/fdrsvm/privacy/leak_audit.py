@@ -10,7 +10,7 @@ import numpy as np
 
 from fdrsvm.core.arrays import Array, check_matrix
 from fdrsvm.errors import InvalidInputError
-from fdrsvm.federated.federation import check_client_weights
+from fdrsvm.federated.federation import Federation
 from fdrsvm.federated.messages import Broadcast, ClientProfile, Update
 from fdrsvm.privacy.attack import Claims, KnownRows, recover_rows
 from fdrsvm.privacy.observations import FeatureRange, Observations, observe
@@ -175,16 +175,9 @@ def audit_sums(
     What secure aggregation would have left of a run without it. Rounds that lack a client, or in
     which clients sent different numbers of cuts, are left out.
     """
-    alphas = check_client_weights(client_weights, recording.profiles)
-    sizes = np.array([profile.n_samples for profile in recording.profiles])
-    profile = replace(
-        recording.profiles[0],
-        client_id=SUM,
-        n_samples=int(sizes.sum()),
-        epsilon=float(alphas @ [p.epsilon for p in recording.profiles]),
-        floor=float(alphas @ [p.floor for p in recording.profiles]),
-        flips=float(alphas @ [p.flips for p in recording.profiles]),
-    )
+    federation = Federation.checked(recording.profiles, client_weights)
+    alphas, profile = federation.alphas, federation.profile_of_sum(SUM)
+    sizes = np.array([each.n_samples for each in recording.profiles])
     masses = np.unique((alphas / sizes)[alphas > 0.0])
     known = _known(known_rows, recording.profiles, alphas / sizes)
     true = _true_rows(clients_rows, recording.profiles, known_rows)

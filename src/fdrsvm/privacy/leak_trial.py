@@ -5,7 +5,6 @@ from __future__ import annotations
 import tempfile
 import warnings
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -16,7 +15,8 @@ from fdrsvm.errors import ConvergenceWarning
 from fdrsvm.federated.in_process import InProcess
 from fdrsvm.federated.methods.method import Algorithm
 from fdrsvm.federated.problem import make_client
-from fdrsvm.federated.rounds import Result, run_rounds
+from fdrsvm.federated.rounds import Result
+from fdrsvm.federated.train import train
 from fdrsvm.privacy.leak_audit import LeakAudit, audit_leak, audit_sums
 from fdrsvm.privacy.observations import FeatureRange
 from fdrsvm.privacy.recording import Recorded, read_recording
@@ -66,16 +66,14 @@ def run_and_audit(
         transport = Recorded(InProcess(clients), folder)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)
-            result = run_rounds(
+            result = train(
                 transport, algorithm, max_rounds=rounds, tol=0.0, client_weights=client_weights
             )
         recording = read_recording(folder)
     rows = {name: X for name, (X, _) in parts.items()}
     known = half_of(parts)
-    shared: dict[str, Any] = {
-        "limits": limits,
-        "resolution": float(client_settings.get("resolution", 0.0)),
-    }
+    resolution = float(client_settings.get("resolution", 0.0))
+    shared: dict[str, Any] = {"limits": limits, "resolution": resolution}
     of_sums = {**shared, "client_weights": client_weights}
     return Audits(
         audit_leak(recording, rows, **shared),
@@ -105,7 +103,7 @@ def audit_folder(
     ``clients_rows`` are the features by client id, as they were trained on; without them claims are
     counted but not graded. ``resolution`` is that of the run.
     """
-    recording = read_recording(Path(folder))
+    recording = read_recording(folder)
     return audit_leak(recording, clients_rows, limits=limits, resolution=resolution)
 
 

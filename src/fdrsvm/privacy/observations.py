@@ -146,31 +146,19 @@ def observe(
         asked = split_prefixes(question.values)
         try:
             settings = json.loads(question.algorithm)
-            settings = settings.get("inner", settings)
-        except (ValueError, AttributeError, RecursionError):  # not a method: it has no settings
-            settings = None
+            settings = dict(settings.get("inner", settings))
+        except (ValueError, TypeError, AttributeError, RecursionError):
+            settings = {}  # not a method: it has none
         for model, answered in split_prefixes(update.values).items():
             if "slopes" in answered:
-                known = settings if isinstance(settings, dict) else {}
-                turn = _Turn(known, asked.get(model, {}), answered)
+                turn = _Turn(settings, asked.get(model, {}), answered)
                 turn.check(profile.n_features + int(profile.fit_intercept))
                 turns_of.setdefault(model, []).append(turn)
     observed = []
     for _, turns in sorted(turns_of.items()):
-        states, points, are_whole = (
-            np.concatenate(column) for column in zip(*_all_cuts(turns), strict=True)
-        )
-        observed.append(
-            Observations(
-                states=states,
-                points=points,
-                are_whole=are_whole,
-                masses=masses,
-                fit_intercept=profile.fit_intercept,
-                risks=_all_risks(turns, profile),
-                resolution=resolution,
-            )
-        )
+        states, points, are_whole = map(np.concatenate, zip(*_all_cuts(turns), strict=True))
+        settings = (masses, profile.fit_intercept, _all_risks(turns, profile), resolution)
+        observed.append(Observations(states, points, are_whole, *settings))
     return observed
 
 

@@ -76,12 +76,12 @@ class Recorded:
         self.path = Path(folder) / FILE_NAME
         self.path.parent.mkdir(parents=True, exist_ok=True)
         try:
-            self.path.open("xb").close()
+            with self.path.open("xb") as file:
+                file.write(_MARK)
         except FileExistsError:
             raise InvalidInputError(
                 "folder", "must not hold a recording yet", f"{self.path.name} is there"
             ) from None
-        self._append([(b"", _MARK)])
 
     @property
     def left_out(self) -> dict[str, int]:
@@ -106,8 +106,7 @@ class Recorded:
     def _append(self, entries: Sequence[tuple[bytes, bytes]]) -> None:
         with self.path.open("ab") as file:
             for kind, data in entries:
-                length = len(data).to_bytes(_LENGTH_BYTES, "little") if kind else b""
-                file.write(kind + length + data)
+                file.write(kind + len(data).to_bytes(_LENGTH_BYTES, "little") + data)
 
 
 def read_recording(

@@ -22,6 +22,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from operator import attrgetter
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -54,6 +55,7 @@ _SMALLEST = 1e-200  # beyond it and its inverse squares leave float64
 _Graded: TypeAlias = tuple[
     kernels.Certificate, Array, float, tuple[Array, float, Array, Array, Array, float], bool
 ]
+_graded = attrgetter("certificate", "w", "intercept", "start", "solved")
 
 
 @dataclass(frozen=True)
@@ -92,16 +94,14 @@ class PreparedClient:
             "rho": rho,
             "tau": tau,
         }
-        if sparse.issparse(X):
-            largest = float(np.abs(X.data).max(initial=0.0))
-        else:
-            largest = kernels.largest_magnitude(X)
+        is_sparse = sparse.issparse(X)
+        largest = np.abs(X.data).max(initial=0.0) if is_sparse else kernels.largest_magnitude(X)
         if largest != 0.0 and not _SMALLEST <= largest <= 1.0 / _SMALLEST:
             raise NumericalError(
                 f"X: its largest value is {largest:g}, too near the ends of float64; rescale it"
             )
-        largest = largest or 1.0  # where all is zero, any unit will do
-        if sparse.issparse(X):
+        largest = float(largest) or 1.0  # where all is zero, any unit will do
+        if is_sparse:
             csr, scale = _signed_rows(X, y, largest, fit_intercept)
             return cls(kernels.ClientProblem.sparse(csr, y, mass, scale=scale, **constants), csr)
         return cls(kernels.ClientProblem.dense(X, y, mass, largest=largest, **constants), None)
@@ -168,13 +168,7 @@ class PreparedClient:
         kernel = self.kernel
         max_newton = _MAX_WIDE_NEWTON if kernel.is_wide else _MAX_NEWTON
         answer = kernels.solve(kernel, centre, centre_intercept, warm_start, tol, max_newton)
-        best: _Graded = (
-            answer.certificate,
-            answer.w,
-            answer.intercept,
-            answer.start,
-            answer.solved,
-        )
+        best: _Graded = _graded(answer)
         n_iter = answer.n_iter
         if not answer.solved and is_within_reach(kernel, self.csr):
             best, n_more = self._try_again(best, centre, centre_intercept, tol, max_newton)
@@ -216,9 +210,7 @@ class PreparedClient:
         n_iter = 0
         if not is_solved:
             answer = kernels.solve_from(kernel, centre, centre_intercept, point, tol, max_newton)
-            graded.append(
-                (answer.certificate, answer.w, answer.intercept, answer.start, answer.solved)
-            )
+            graded.append(_graded(answer))
             n_iter = answer.n_iter
         return min(graded, key=lambda each: abs(each[0].gap)), n_iter
 

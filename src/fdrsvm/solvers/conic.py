@@ -10,7 +10,7 @@ Cost     a sparse factor of all rows per step: 10 times our own methods' time an
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import clarabel
 import numpy as np
@@ -83,16 +83,11 @@ def conic_point(
     return WarmStart(w, float(x[Q]), kept, flipped, pull, sigma)
 
 
-class ConicAnswer(NamedTuple):
-    """A guess at the scaled master problem's answer."""
+def conic_master(problem: master.Problem) -> tuple[Array, Array, float] | None:
+    """A guess at the scaled master problem's w, and at the multipliers of cuts and of the level.
 
-    w: Array
-    cut_multipliers: Array
-    level_price: float
-
-
-def conic_master(problem: master.Problem) -> ConicAnswer | None:
-    """The master problem's answer, or None if Clarabel found no finite one."""
+    None if Clarabel found nothing finite.
+    """
     Q, K, G = problem.centre.size, problem.constants.size, problem.alphas.size
     owners = np.repeat(np.arange(G), np.diff(problem.starts))
     picks = sparse.csr_array((-np.ones(K), (np.arange(K), owners)), shape=(K, G))
@@ -110,7 +105,7 @@ def conic_master(problem: master.Problem) -> ConicAnswer | None:
     x, z = run_clarabel(curvature, cost, A, b, cones, _TOL)
     if not (np.isfinite(x).all() and np.isfinite(z).all()):
         return None
-    return ConicAnswer(x[:Q].copy(), z[:K].copy(), float(z[K]))
+    return x[:Q].copy(), z[:K].copy(), float(z[K])
 
 
 def _constraints(

@@ -100,7 +100,8 @@ def minimise_model(model: CutModel, *, tol: float = 1e-9, radius: float = np.inf
         guess = conic_master(best.problem())
         if guess is not None:
             # Taken only as far as it is better: a higher bound need not come with a lower point.
-            best.offer(guess.w, guess.cut_multipliers)
+            w, cut_multipliers, _ = guess
+            best.offer(w, cut_multipliers)
         is_solved = best.gap <= tol * max(best.value, smallest)
         status = MasterStatus.SOLVED_BY_CONIC if is_solved else MasterStatus.INACCURATE
     bound = best.bound

@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 
 from fdrsvm.core.arrays import Array
-from fdrsvm.core.tilted_mean import tilted_mean
+from fdrsvm.core.losses import tilted_mean
 from fdrsvm.core.vectors import dot, length, times, weighted_sum
 from fdrsvm.errors import UnsupportedError
 from fdrsvm.federated.aggregation import trimmed_mean

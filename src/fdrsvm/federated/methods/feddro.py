@@ -41,7 +41,7 @@ from typing import ClassVar
 import numpy as np
 
 from fdrsvm.core.arrays import Array, check_count, check_positive
-from fdrsvm.core.tilted_mean import tilted_mean
+from fdrsvm.core.losses import tilted_mean
 from fdrsvm.core.vectors import dot, length, weighted_sum
 from fdrsvm.federated.aggregation import check_trim
 from fdrsvm.federated.federation import Federation, Replies

@@ -13,21 +13,27 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from types import GenericAlias
-from typing import Any, ClassVar, TypeAlias, TypeVar
+from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
 
-from fdrsvm.core.arrays import Array, check_non_negative
+from fdrsvm.core.arrays import Array, check_count, check_non_negative
 from fdrsvm.errors import InvalidInputError
 from fdrsvm.federated.certificate import join_certificates
 from fdrsvm.federated.federation import Federation, Replies
-from fdrsvm.federated.messages import ClientProfile, Shape, Values
+from fdrsvm.federated.messages import (
+    ClientProfile,
+    Entry,
+    Shape,
+    Values,
+    add_prefix,
+    split_prefixes,
+)
 from fdrsvm.federated.methods.method import Algorithm, Evaluation, Progress, describe
 from fdrsvm.federated.problem import ClientProblem
 from fdrsvm.federated.screen import Faults, Judge, Screen
 
 States: TypeAlias = "tuple[Any, ...]"
-_Entry = TypeVar("_Entry")
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,11 +82,7 @@ class OneVsRest(Algorithm[States]):
     tol: float = 0.0
 
     def __post_init__(self) -> None:
-        is_count = isinstance(self.n_models, int) and not isinstance(self.n_models, bool)
-        if not is_count or self.n_models < 2:
-            raise InvalidInputError(
-                "n_models", "must be a whole number, at least 2", f"it is {self.n_models!r}"
-            )
+        check_count(self.n_models, "n_models", least=2)
         if isinstance(self.inner, OneVsRest):
             raise InvalidInputError("inner", "must train one model", "it trains several")
         check_non_negative(self.tol, "tol")
@@ -96,9 +98,8 @@ class OneVsRest(Algorithm[States]):
 
     def ask(self, federation: Federation, state: States, client: int) -> Values:
         """What each model that is not done asks for."""
-        return _join(
-            (k, self.inner.ask(federation, state[k], client)) for k in self._running(state)
-        )
+        running = self._running(state)
+        return _join({k: self.inner.ask(federation, state[k], client) for k in running})
 
     def answer(  # type: ignore[override]  # a client of several models has several problems
         self, problem: OneVsRestProblem, memory: Values, asked: Values
@@ -116,12 +117,12 @@ class OneVsRest(Algorithm[States]):
             known = memories.pop(k, {})
             # Back in at the end: models that were not asked for come first.
             memories[k], answers[k] = self.inner.answer(problem.problems[k], known, questions[k])
-        return _join(memories.items()), _join(answers.items())
+        return _join(memories), _join(answers)
 
     def expects(self, federation: Federation, asked: Values) -> Mapping[str, Shape]:
         """The form of the inner answers."""
         questions = sorted(_split(asked).items())
-        return _join((k, self.inner.expects(federation, question)) for k, question in questions)
+        return _join({k: self.inner.expects(federation, question) for k, question in questions})
 
     def advance(self, federation: Federation, state: States, replies: Replies) -> States:
         """Each model by its own part of the answers.
@@ -169,8 +170,8 @@ class OneVsRest(Algorithm[States]):
         """Of all newest models at once."""
         models = point.reshape(self.n_models, federation.width)
         each = [self.inner.evaluation(federation, model) for model in models]
-        values = _join((k, values) for k, (_, values, _) in enumerate(each))
-        form = _join((k, form) for k, (_, _, form) in enumerate(each))
+        values = _join({k: values for k, (_, values, _) in enumerate(each)})
+        form = _join({k: form for k, (_, _, form) in enumerate(each)})
         return describe(OneVsRest(Evaluation(), self.n_models)), values, form
 
     def judge_evaluation(
@@ -218,18 +219,17 @@ def _judge_each(
     return faults
 
 
-def _join(parts: Iterable[tuple[int, Mapping[str, _Entry]]]) -> dict[str, _Entry]:
+def _join(by_model: Mapping[int, Mapping[str, Entry]]) -> dict[str, Entry]:
     """Entries of several models, each name with its model's number in front."""
-    return {f"{k}/{name}": entry for k, part in parts for name, entry in part.items()}
+    joined: dict[str, Entry] = {}
+    for k, entries in by_model.items():
+        joined |= add_prefix(str(k), entries)
+    return joined
 
 
-def _split(values: Mapping[str, _Entry]) -> dict[int, dict[str, _Entry]]:
+def _split(values: Mapping[str, Entry]) -> dict[int, dict[str, Entry]]:
     """The entries of each model, under the inner method's names."""
-    parts: dict[int, dict[str, _Entry]] = {}
-    for path, entry in values.items():
-        number, _, name = path.partition("/")
-        parts.setdefault(int(number), {})[name] = entry
-    return parts
+    return {int(number): entries for number, entries in split_prefixes(values).items()}
 
 
 def _by_model(replies: Replies) -> dict[int, Replies]:

@@ -13,7 +13,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from random import SystemRandom
-from typing import ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from scipy import sparse
@@ -37,7 +37,7 @@ _ROUNDING = 1e-12  # a row scaled to the radius may be longer by this share
 
 
 @dataclass(frozen=True)
-class PrivateSubgradientState:
+class NoisyState:
     """Before round ``t``."""
 
     w: Array
@@ -48,7 +48,7 @@ class PrivateSubgradientState:
 
 
 @dataclass(frozen=True)
-class PrivateSubgradient(Algorithm[PrivateSubgradientState]):
+class PrivateSubgradient(Algorithm[NoisyState]):
     """The subgradient method with noise added at the clients.
 
     Parameters
@@ -70,7 +70,7 @@ class PrivateSubgradient(Algorithm[PrivateSubgradientState]):
     """
 
     name: ClassVar[str] = "private-subgradient"
-    state_type: ClassVar[type] = PrivateSubgradientState
+    state_type: ClassVar[type] = NoisyState
     noise_multiplier: float
     radius: float
     step_size: float = 1.0
@@ -87,12 +87,12 @@ class PrivateSubgradient(Algorithm[PrivateSubgradientState]):
         if self.random_state is not None:
             check_count(self.random_state, "random_state", least=0)
 
-    def start(self, federation: Federation) -> PrivateSubgradientState:
+    def start(self, federation: Federation) -> NoisyState:
         """From w = 0."""
         zero = np.zeros(federation.width)
-        return PrivateSubgradientState(zero, zero, 1, np.inf, no_certificate(federation))
+        return NoisyState(zero, zero, 1, np.inf, no_certificate(federation))
 
-    def ask(self, federation: Federation, state: PrivateSubgradientState, client: int) -> Values:
+    def ask(self, federation: Federation, state: NoisyState, client: int) -> Values:
         """The model, and the round's number for a seed."""
         return {"points": state.w[None], "round": np.array(float(state.t))}
 
@@ -101,8 +101,8 @@ class PrivateSubgradient(Algorithm[PrivateSubgradientState]):
     ) -> tuple[Values, dict[str, Array]]:
         """A noisy subgradient and nothing else."""
         oracle = self._bounded(problem)
-        found = oracle(*problem.split(asked["points"][0]))
-        exact = problem.joined(found.subgradient, found.intercept_subgradient)
+        risk = oracle(*problem.split(asked["points"][0]))
+        exact = problem.joined(risk.subgradient, risk.intercept_subgradient)
         profile, ball = problem.profile, oracle.ball
         scale = self.noise_multiplier * subgradient_sensitivity(
             profile.n_samples,
@@ -113,7 +113,12 @@ class PrivateSubgradient(Algorithm[PrivateSubgradientState]):
             kappa=ball.kappa,
             fit_intercept=profile.fit_intercept,
         )
-        noise = self._noise(exact.size, int(asked["round"]), profile.client_id)
+        if self.random_state is None:
+            system = SystemRandom()
+            noise = np.array([system.gauss(0.0, 1.0) for _ in range(exact.size)])
+        else:
+            seeded = client_generator(self.random_state, int(asked["round"]), profile.client_id)
+            noise = seeded.normal(size=exact.size)
         return memory, {"subgradient": exact + scale * noise}
 
     def _bounded(self, problem: ClientProblem) -> RiskOracle:
@@ -139,35 +144,19 @@ class PrivateSubgradient(Algorithm[PrivateSubgradientState]):
         ball = risk.ball
         return RiskOracle(shrunk, risk.y, epsilon=ball.epsilon, kappa=ball.kappa, norm=ball.norm)
 
-    def _noise(self, size: int, t: int, client_id: str) -> Array:
-        if self.random_state is not None:
-            return client_generator(self.random_state, t, client_id).normal(size=size)
-        system = SystemRandom()
-        return np.array([system.gauss(0.0, 1.0) for _ in range(size)])
-
     def expects(self, federation: Federation, asked: Values) -> Mapping[str, Shape]:
         """One vector."""
         return {"subgradient": (federation.width,)}
 
-    def judge(
-        self,
-        federation: Federation,
-        state: PrivateSubgradientState,
-        replies: Replies,
-        screen: Screen,
-    ) -> Faults:
+    def judge(self, federation: Federation, state: Any, replies: Replies, screen: Screen) -> Faults:
         """Nobody: noise has no bound, so whatever is finite could be honest."""
         return {}
 
-    def forget(
-        self, federation: Federation, state: PrivateSubgradientState, client: int
-    ) -> PrivateSubgradientState:
+    def forget(self, federation: Federation, state: NoisyState, client: int) -> NoisyState:
         """Nothing of a client is kept."""
         return state
 
-    def advance(
-        self, federation: Federation, state: PrivateSubgradientState, replies: Replies
-    ) -> PrivateSubgradientState:
+    def advance(self, federation: Federation, state: NoisyState, replies: Replies) -> NoisyState:
         """One step; the weights are scaled over those who answered."""
         present = np.where(replies.present, federation.alphas, 0.0)
         total = float(present.sum())
@@ -178,7 +167,7 @@ class PrivateSubgradient(Algorithm[PrivateSubgradientState]):
         shrink = state.t if self.step_decay == "1/t" else math.sqrt(state.t)
         w = state.w - self.step_size / shrink * mean
         newest = 2.0 / (state.t + 1.0)
-        return PrivateSubgradientState(
+        return NoisyState(
             w=w,
             mean=(1.0 - newest) * state.mean + newest * w,
             t=state.t + 1,
@@ -186,13 +175,11 @@ class PrivateSubgradient(Algorithm[PrivateSubgradientState]):
             certificate=state.certificate,
         )
 
-    def settle(
-        self, federation: Federation, state: PrivateSubgradientState
-    ) -> PrivateSubgradientState:
+    def settle(self, federation: Federation, state: NoisyState) -> NoisyState:
         """There is no bound."""
         return state
 
-    def progress(self, state: PrivateSubgradientState) -> Progress:
+    def progress(self, state: NoisyState) -> Progress:
         """The weighted mean of the iterates, since noise averages out; nothing is proved of it.
 
         Nothing is pending: a last evaluation would cost privacy too.

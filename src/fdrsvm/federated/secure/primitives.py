@@ -87,9 +87,8 @@ def from_words(words: npt.NDArray[Any], length: int) -> bytes:
 
 def stack(rows: Sequence[bytes], length: int) -> Words:
     """One row of words for each, all of one length."""
-    if not rows:
-        return np.empty((0, n_words(length)), dtype=np.int64)
-    return np.array([to_words(row) for row in rows])
+    words = np.array([to_words(row) for row in rows], dtype=np.int64)
+    return words.reshape(len(rows), n_words(length))
 
 
 # --- numbers ---
@@ -177,9 +176,8 @@ def pair_keys(private: bytes, publics: Sequence[bytes], context: bytes) -> list[
             raise CorruptDataError("public key: it is not one") from None
         pair = b"".join(sorted([public, own_public]))  # so that both ends derive the same keys
         keys = HKDF(SHA256(), 3 * KEY_BYTES, salt=context, info=_PURPOSE + pair).derive(shared)
-        pairs.append(
-            PairKeys(keys[:KEY_BYTES], keys[KEY_BYTES : 2 * KEY_BYTES], keys[2 * KEY_BYTES :])
-        )
+        each = (keys[at : at + KEY_BYTES] for at in range(0, len(keys), KEY_BYTES))
+        pairs.append(PairKeys(*each))
     return pairs
 
 

@@ -13,39 +13,39 @@ Rules, which hold whatever the server asks:
 - a round's answer is given in sums over one set of survivors, in however many tries and sessions
 - what the server has must be the upload as it was sent
 
-Memory: see :mod:`fdrsvm.federated.secure.secure_memory`.
+Memory, stored as named arrays beside the inner method's, which lies under "inner/" as if nothing
+were masked; a new session forgets the secrets of the one before, and no promise:
+
+Promises    hold in the whole run, whatever sessions the server opens: the weights, and for which
+            survivors a round's answer was given
+Session     the private key, and the number of the last upload
+Waiting     the last upload's secrets, until they are revealed or another upload comes
 """
 
 from __future__ import annotations
 
 import hashlib
 import secrets
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
-from typing import Any, Protocol
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
 from fdrsvm.errors import CorruptDataError
-from fdrsvm.federated.client_memory import Memory
+from fdrsvm.federated.client_memory import NO_MEMORY, Memory, memory_from_arrays, memory_to_arrays
+from fdrsvm.federated.joining import TellableError
 from fdrsvm.federated.messages import Broadcast, Update, Values, add_prefix, encode, split_prefixes
 from fdrsvm.federated.problem import ClientProblem
 from fdrsvm.federated.secure import primitives as crypto
 from fdrsvm.federated.secure.primitives import HASH_BYTES, KEY_BYTES, LETTER_BYTES, TAG_BYTES
-from fdrsvm.federated.secure.secure_memory import (
-    Session,
-    Waiting,
-    load_session,
-    name_hash,
-    refusal,
-    store_session,
-)
 from fdrsvm.federated.secure.secure_step import (
     ASKED,
     MASKED,
     PRESENT,
     Arrays,
+    Member,
     SecureStep,
     broken_weight_rule,
     context_of,
@@ -53,14 +53,13 @@ from fdrsvm.federated.secure.secure_step import (
     threshold,
 )
 
+# A server that crashed asks for the last few rounds again; older ones are not given out any more.
+_KEPT_ROUNDS = 8
+_SAME = 1e-9  # weights are rounded when they are divided by their sum
+_REPLY, _INNER, _INNER_ROUNDS = "reply", "inner", "inner rounds"
 
-class AnswerInTheOpen(Protocol):
-    """How a client answers a method's broadcast: :func:`fdrsvm.federated.client.answer`."""
-
-    def __call__(
-        self, problem: ClientProblem, memory: Memory, broadcast: Broadcast, *, has_answered: bool
-    ) -> tuple[Memory, Update]:
-        """The client's memory from then on, and its answer."""
+# How a client answers a method's broadcast: fdrsvm.federated.client.answer, which imports this.
+AnswerInTheOpen: TypeAlias = Callable[..., tuple[Memory, Update]]
 
 
 def respond(
@@ -105,7 +104,7 @@ def _upload(
     step: SecureStep,
 ) -> tuple[Session, Memory, Arrays]:
     """The masked answer, or this session's key if the members do not name the client with it."""
-    digest = hashlib.sha256(step.session.encode()).digest()
+    digest = name_hash(step.session)
     if session.digest != digest:  # a new session: its secrets are forgotten, its promises are not
         session = Session(
             digest, crypto.new_private_key(), promises=session.promises, is_lost=session.is_lost
@@ -249,7 +248,7 @@ def _unmask(session: Session, broadcast: Broadcast, step: SecureStep) -> tuple[S
 def _waiting_for(session: Session, broadcast: Broadcast, step: SecureStep) -> Waiting:
     """The upload that is to be revealed, if it may be for these survivors."""
     waiting = session.waiting
-    if hashlib.sha256(step.session.encode()).digest() != session.digest:
+    if name_hash(step.session) != session.digest:
         raise refusal("must be of the session that it has keys of", "it is not")
     if waiting is None or step.number != session.number:
         raise refusal(
@@ -281,3 +280,166 @@ def _rows(values: Values, name: str, n_rows: int, length: int) -> list[bytes]:
     if words is None or words.dtype != np.int64 or words.shape != (n_rows, crypto.n_words(length)):
         raise refusal(f"there must be {n_rows} rows of {name}", "there are not")
     return [crypto.from_words(row, length) for row in np.asarray(words, dtype=np.int64)]
+
+
+# --- what a client remembers, and the promises that it does not go back on ---
+
+
+def refusal(rule: str, breach: str) -> TellableError:
+    """What a client says where it does not do what it is asked; no value of its data is in it."""
+    return TellableError("secure-sum", rule, breach)
+
+
+def name_hash(client_id: str) -> bytes:
+    """A name of a fixed length."""
+    return hashlib.sha256(client_id.encode()).digest()
+
+
+@dataclass(frozen=True)
+class Promises:
+    """What holds in the whole run; weights are relative to the client's own."""
+
+    weights: Mapping[bytes, float] = field(default_factory=dict)  # by hash of the name
+    given: tuple[tuple[int, bytes], ...] = ()  # rounds, oldest first, and hash of who was in it
+
+    def with_weights(self, members: Sequence[Member], position: int) -> Promises:
+        """With those of members that were not seen before; all others must be as they were."""
+        own = members[position].weight
+        weights = dict(self.weights)
+        for member in members:
+            # Relative weights stay the same when a member is left out and the rest is scaled up.
+            weight = member.weight / own
+            known = weights.setdefault(name_hash(member.client_id), weight)
+            if abs(weight - known) > _SAME * known:
+                raise refusal(
+                    "weights must stay as they are in the whole run: sums with other ones could be "
+                    "solved for single answers",
+                    f"that of {member.client_id!r} changed beside this client's",
+                )
+        return replace(self, weights=weights)
+
+    def check(self, round_: int, group: bytes) -> None:
+        """A round's answer is given out in sums over one set of survivors."""
+        given = dict(self.given)
+        is_too_old = len(given) == _KEPT_ROUNDS and round_ < min(given)
+        if is_too_old or given.get(round_, group) != group:
+            breach = ", or is too old to know" if is_too_old else " with others"
+            raise refusal(
+                "a round's answer is given in one sum: two over other survivors would differ by "
+                "single answers",
+                f"that of round {round_} was given{breach}",
+            )
+
+    def with_given(self, round_: int, group: bytes) -> Promises:
+        """After ``check``."""
+        given = {**dict(self.given), round_: group}
+        return replace(self, given=tuple(sorted(given.items())[-_KEPT_ROUNDS:]))
+
+
+@dataclass(frozen=True)
+class Waiting:
+    """An upload that is not unmasked yet."""
+
+    context: bytes
+    round: int
+    position: int
+    own_key: bytes  # to the share that the client keeps itself
+    digest: bytes  # of the upload
+    names: tuple[bytes, ...]  # hashes, of all members
+    publics: tuple[bytes, ...]
+    weights: tuple[float, ...]
+    agreed: tuple[int, ...] = ()  # the survivors, once they were named
+
+    def group(self, survivors: Sequence[int]) -> bytes:
+        """The hash of members and survivors, whatever their order."""
+        here = sorted(self.names[k] for k in survivors)
+        return hashlib.sha256(b"".join([*sorted(self.names), b" ", *here])).digest()
+
+
+@dataclass(frozen=True)
+class Session:
+    """What a client remembers besides the inner method's memory."""
+
+    digest: bytes = b""  # of the session's name; empty before the first
+    private: bytes = b""
+    number: int = 0  # of the last upload
+    waiting: Waiting | None = None
+    promises: Promises = field(default_factory=Promises)
+    is_lost: bool = False  # what was remembered of the run before
+    last_asked: bytes = b""
+    last_reply: Arrays = field(default_factory=dict)
+
+
+def store_session(session: Session, inner: Memory) -> dict[str, npt.NDArray[Any]]:
+    """A session and the inner method's memory in a form that memories can hold."""
+    promises, waiting = session.promises, session.waiting
+    stored: dict[str, npt.NDArray[Any]] = {
+        "session": crypto.to_words(session.digest),
+        "private": crypto.to_words(session.private),
+        "number": np.array(session.number),
+        "is lost": np.array(session.is_lost),
+        "last asked": crypto.to_words(session.last_asked),
+        "run names": crypto.stack(list(promises.weights), HASH_BYTES),
+        "run weights": np.array(list(promises.weights.values()), dtype=np.float64),
+        "given rounds": np.array([round_ for round_, _ in promises.given], dtype=np.int64),
+        "given to": crypto.stack([group for _, group in promises.given], HASH_BYTES),
+        **add_prefix(_REPLY, session.last_reply),
+    }
+    if waiting is not None:
+        stored |= {
+            "context": crypto.to_words(waiting.context),
+            "own key": crypto.to_words(waiting.own_key),
+            "upload": crypto.to_words(waiting.digest),
+            "place": np.array([waiting.round, waiting.position]),
+            "names": crypto.stack(waiting.names, HASH_BYTES),
+            "keys": crypto.stack(waiting.publics, KEY_BYTES),
+            "weights": np.array(waiting.weights),
+            "agreed": np.array(waiting.agreed, dtype=np.int64),
+        }
+    if inner.run_id:
+        header, arrays = memory_to_arrays(inner)
+        stored[_INNER_ROUNDS] = np.array(header["past"], dtype=np.int64)
+        stored |= add_prefix(_INNER, arrays)
+    return stored
+
+
+def load_session(stored: Arrays, run_id: str) -> tuple[Session, Memory]:
+    """What ``store_session`` put there; a first session and no memory if there is nothing."""
+    if "session" not in stored:
+        return Session(), NO_MEMORY
+    sets = split_prefixes(stored)
+    weights = zip(_from_rows(stored["run names"]), stored["run weights"].tolist(), strict=True)
+    given = zip(stored["given rounds"].tolist(), _from_rows(stored["given to"]), strict=True)
+    waiting = None
+    if "context" in stored:
+        round_, position = stored["place"].tolist()
+        waiting = Waiting(
+            context=crypto.from_words(stored["context"], HASH_BYTES),
+            round=round_,
+            position=position,
+            own_key=crypto.from_words(stored["own key"], KEY_BYTES),
+            digest=crypto.from_words(stored["upload"], HASH_BYTES),
+            names=_from_rows(stored["names"]),
+            publics=_from_rows(stored["keys"]),
+            weights=tuple(stored["weights"].tolist()),
+            agreed=tuple(stored["agreed"].tolist()),
+        )
+    session = Session(
+        digest=crypto.from_words(stored["session"], HASH_BYTES),
+        private=crypto.from_words(stored["private"], KEY_BYTES),
+        number=int(stored["number"]),
+        waiting=waiting,
+        promises=Promises(dict(weights), tuple(given)),
+        is_lost=bool(stored["is lost"]),
+        last_asked=crypto.from_words(stored["last asked"], HASH_BYTES),
+        last_reply=sets.get(_REPLY, {}),
+    )
+    if _INNER_ROUNDS not in stored:
+        return session, NO_MEMORY
+    header = {"run_id": run_id, "past": stored[_INNER_ROUNDS].tolist()}
+    return session, memory_from_arrays(header, sets.get(_INNER, {}))
+
+
+def _from_rows(rows: npt.NDArray[Any]) -> tuple[bytes, ...]:
+    """Hashes or keys: both have 32 bytes."""
+    return tuple(crypto.from_words(row, HASH_BYTES) for row in rows)

@@ -2,7 +2,8 @@
 
 Protocol, after Bonawitz et al. (2017), two or three exchanges per round:
 
-    keys     in a session's first round: every client's X25519 public key
+    keys     in a session's first round, and of a client whose key is another by now: its X25519
+             public key, in place of an upload
     upload   y_i = alpha_i x_i + PRG(b_i) + sum_{j > i} PRG(s_ij) - sum_{j < i} PRG(s_ij) mod 2^128
              where x_i is the method's answer, b_i a seed of this sum only and s_ij a key that i and
              j have in common; with it a share of b_i for every client in a sealed letter, the hash
@@ -114,10 +115,8 @@ class _Uploads:
 
         def column(update: Update) -> crypto.Fixed:
             """An upload as the client masked it: one column of numbers, the count last."""
-            arrays = [
-                *(update.values[f"{MASKED}/{name}"] for name in shapes),
-                update.values[PRESENT],
-            ]
+            masked = (update.values[f"{MASKED}/{name}"] for name in shapes)
+            arrays = [*masked, update.values[PRESENT]]
             return np.concatenate([array.reshape(-1, 2) for array in arrays]).view(np.uint64)
 
         total = reduce(crypto.add, (column(update) for update in self.answers.values()))
@@ -186,8 +185,7 @@ class SumRound:
             seeds = [self._seed(uploads, revealed, k) for k in uploads.survivors]
             names = {uploads.name(k) for k in uploads.survivors}
             return uploads.sums(agreed, seeds), names
-        reason = f"clients came and went: no sum in {n_tries} tries{self._because()}"
-        raise SumFailedError(reason, is_missing=True)
+        raise self._missing(f"clients came and went: no sum in {n_tries} tries")
 
     # --- keys and uploads ---
 
@@ -207,11 +205,10 @@ class SumRound:
     def upload(self) -> _Uploads | None:
         """Masked answers; None if the sum has to be done over with other keys or members."""
         publics = self.keys.publics
+        weights = zip(self.members.client_ids, self.members.alphas.tolist(), strict=True)
         members = tuple(
             Member(name, publics[name].hex(), weight)
-            for name, weight in zip(
-                self.members.client_ids, self.members.alphas.tolist(), strict=True
-            )
+            for name, weight in weights
             if name in publics and name not in self.at_fault and name not in self._silent
         )
         self._check_quorum([member.weight for member in members], "joined")
@@ -334,8 +331,7 @@ class SumRound:
         revealed = self._tell_survivors("unmask", uploads, words, form)
         least = threshold(len(uploads.step.members))
         if len(revealed) < least:
-            reason = f"{len(revealed)} clients unmasked, {least} are needed{self._because()}"
-            raise SumFailedError(reason, is_missing=True)
+            raise self._missing(f"{len(revealed)} clients unmasked, {least} are needed")
         return revealed
 
     def _tell_survivors(
@@ -377,8 +373,9 @@ class SumRound:
             key = crypto.from_words(update.values["keys"][at], KEY_BYTES)
             letter, proof = uploads.letter(sender, receiver), crypto.proof_of(key)
             if crypto.seal_of(proof) != uploads.seal(sender, receiver):
-                reason = "a key that it reveals is not as it said before"
-                self._blame(uploads.name(receiver), reason)
+                self._blame(
+                    uploads.name(receiver), "a key that it reveals is not as it said before"
+                )
                 continue
             if not crypto.is_whole(proof, letter):
                 self._blame_sender(uploads, sender, receiver)
@@ -391,10 +388,8 @@ class SumRound:
                         self._blame(name, "shares of its seed do not fit")
                     return seed
         if len(shares) < least:
-            raise SumFailedError(
+            raise self._missing(
                 f"{len(shares)} right shares of what {name!r} masked with, {least} are needed"
-                f"{self._because()}",
-                is_missing=True,
             )
         raise SumFailedError(
             f"client {name!r}: the shares of its seed do not give it; the others have revealed "
@@ -436,25 +431,22 @@ class SumRound:
             round_ = self.broadcast.round
             self.tell({"event": "fault", "round": round_, "client": name, "reason": reason})
 
-    def _because(self) -> str:
-        """Who is missing and why, for the end of a sentence."""
+    def _missing(self, lack: str) -> SumFailedError:
+        """What is lacking for a sum, with who is missing and why."""
         reasons = sorted({**self.at_fault, **self._reasons}.items())
-        return f" ({'; '.join(f'{name}: {why}' for name, why in reasons)})" if reasons else ""
+        because = "; ".join(f"{name}: {why}" for name, why in reasons)
+        return SumFailedError(f"{lack} ({because})" if because else lack, is_missing=True)
 
     def _check_quorum(self, weights: Sequence[float], what: str) -> None:
         """Whether this many, with these weights, make a sum that clients will unmask."""
         if len(weights) < self.quorum:
-            raise SumFailedError(
-                f"{len(weights)} of {self.members.n_clients} clients {what}, {self.quorum} are "
-                f"needed{self._because()}",
-                is_missing=True,
+            n_clients = self.members.n_clients
+            raise self._missing(
+                f"{len(weights)} of {n_clients} clients {what}, {self.quorum} are needed"
             )
         broken = broken_weight_rule(weights)
         if broken:
-            raise SumFailedError(
-                f"of the clients that {what} {broken}: they would refuse{self._because()}",
-                is_missing=True,
-            )
+            raise self._missing(f"of the clients that {what} {broken}: they would refuse")
 
 
 def _has_form(update: Update, form: _Form) -> bool:

@@ -1,15 +1,8 @@
 """What server and clients agree on in a secure sum: its steps, and which weights hide a client.
 
-A step is what a broadcast's ``algorithm`` describes, [secure-sum]. It asks for
-
-upload   the inner method's answer, weighted and masked, and a share of the mask's seed for each
-         client, sealed, with what proves later who was wrong; from a client that the members do not
-         name with its key of this session: that key
-agree    needed if a member is gone: the masks in common with those who are, an assurance for every
-         other survivor that these are the survivors, and which letter cannot be opened
-unmask   the keys to the letters of the survivors
-
-Nothing here needs ``cryptography``: a client without it can still say that it lacks it.
+A step is what a broadcast's ``algorithm`` describes, [secure-sum]; what each one asks for is in
+secure_round.py. Nothing here needs ``cryptography``: a client without it can still say that it
+lacks it.
 """
 
 from __future__ import annotations
@@ -86,7 +79,7 @@ class SecureStep:
     Attributes
     ----------
     phase : {"upload", "agree", "unmask"}
-        As above.
+        See secure_round.py.
     session : str
         Names a set of keys.
     number : int

@@ -152,11 +152,15 @@ class SecureSum:
     @cached_property
     def members(self) -> Federation:
         """The clients that take part, and their weights; ``join`` has it made again."""
-        everybody = self._everybody
+        everybody, kept = self._everybody, self._kept()
         if not self.left_out:
             return everybody
-        kept = [g for g, name in enumerate(everybody.client_ids) if name not in self.left_out]
         return Federation.checked([everybody.profiles[g] for g in kept], everybody.alphas[kept])
+
+    def _kept(self) -> list[int]:
+        """Who is not left out, by their place among everybody."""
+        names = self._everybody.client_ids
+        return [g for g, name in enumerate(names) if name not in self.left_out]
 
     @cached_property
     def quorum(self) -> int:
@@ -194,18 +198,7 @@ class SecureSum:
         """One client: sums over all who are not left out."""
         for name in ("members", "quorum", "client_id"):
             self.__dict__.pop(name, None)
-        profiles, alphas = self.members.profiles, self.members.alphas
-        epsilons = np.array([profile.epsilon for profile in profiles])
-        return [
-            replace(
-                profiles[0],
-                client_id=self.client_id,
-                n_samples=sum(profile.n_samples for profile in profiles),
-                epsilon=dot(alphas, epsilons),
-                floor=self.members.floor,
-                flips=dot(alphas, [profile.flips for profile in profiles]),
-            )
-        ]
+        return [self.members.profile_of_sum(self.client_id)]
 
     def exchange(
         self, broadcasts: Sequence[Broadcast], deadline: float | None
@@ -257,13 +250,7 @@ class SecureSum:
         if len(self.left_out) == n_before:
             return
         # A run ends in words where the others alone could not hide each other.
-        weights = [
-            alpha
-            for name, alpha in zip(
-                self._everybody.client_ids, self._everybody.alphas.tolist(), strict=True
-            )
-            if name not in self.left_out
-        ]
+        weights = self._everybody.alphas[self._kept()].tolist()
         broken = f"{len(weights)} clients are left, at least {FEWEST} are needed"
         if len(weights) >= FEWEST:
             broken = broken_weight_rule(weights)
