@@ -1,6 +1,8 @@
 """The README's code runs as printed, and the commands it names exist."""
 
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -47,3 +49,14 @@ def test_the_code_of_the_estimators_page_runs(capsys):
     printed = capsys.readouterr().out
     assert "client 'north', column 'flow'" in printed
     assert "99" not in printed.split("client 'north'")[1].split("label must")[0]  # no value leaks
+
+
+def test_the_demo_prints_what_the_readme_shows(tmp_path):
+    """But for the plain SVM, whose optimum is flat: its last digits are the machine's."""
+    command = [sys.executable, "-m", "fdrsvm", "demo", "--output", str(tmp_path / "report")]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    shown = README.split("of it installing and compiling the package) prints\n\n```\n")[1]
+    lines = [line for line in shown.split("```")[0].splitlines() if line]
+    assert len(lines) == 11
+    printed = done.stdout.splitlines()
+    assert [line for line in lines if line not in printed and "plain SVM" not in line] == []

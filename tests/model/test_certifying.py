@@ -131,3 +131,16 @@ def test_balls_without_flips_have_no_confidence(rows):
             [0.02] * 3, [50, 25, 15], 4, c1=2.0, c2=1e6, independent=independent
         )
         assert confidence(model, counts, 2.0, 1e6, independent=independent) == expected
+
+
+@pytest.mark.parametrize("estimator", ["FDRSVC", "DRSVC"])
+def test_other_rows_have_the_radius_of_training(rows, estimator):
+    """ "auto" went by the rows of training, not by those that are looked at later."""
+    model = train(FitSettings(estimator=estimator), rows).model
+    own = {"a": 50, "b": 25, "c": 15} if estimator == "FDRSVC" else dict.fromkeys("abc", 90)
+    for counts in ({"a": 50, "b": 25, "c": 15}, {"a": 7, "b": 700, "c": 1}):
+        radii = {name: ball.epsilon for name, ball in balls(model, counts).items()}
+        assert radii == {name: 1.0 / (10.0 * count) for name, count in own.items()}
+    few = Rows(rows.X[:60], rows.y[:60], rows.clients[:60], rows.feature_names)
+    stated = recompute(model, few, Overrides(epsilon=0.5))
+    assert recompute(model, few).risks != stated.risks

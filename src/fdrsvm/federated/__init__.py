@@ -13,13 +13,16 @@ from fdrsvm.federated.methods import (
     FedProx,
     FedSGD,
     Subgradient,
+    register,
 )
+from fdrsvm.federated.methods.method import Algorithm, Progress
 from fdrsvm.federated.problem import ClientProblem, make_client
 from fdrsvm.federated.rounds import Result, RoundRecord, Stop, run_rounds
 
 __all__ = [
     "ADMM",
     "ADMMSC",
+    "Algorithm",
     "Bundle",
     "CheckpointFolder",
     "ClientError",
@@ -30,11 +33,13 @@ __all__ = [
     "FedSGD",
     "InProcess",
     "Limits",
+    "Progress",
     "QuorumError",
     "Result",
     "RoundRecord",
     "Stop",
     "Subgradient",
     "make_client",
+    "register",
     "run_rounds",
 ]

@@ -30,10 +30,10 @@ from fdrsvm.native import screening as kernels
 CONTRADICTION = "contradiction"
 FORM = "form"  # an answer that cannot even be read
 MISSING, ERROR = "missing", "error"  # no answer: late or gone, or an error at the client
-# In place of a client's name where answers are wrong together and nobody can be blamed.
+# In place of a client's name where a bound is made of sums, as the baselines' are in the open too.
 NOBODY_NAMED = (
-    "the bound exceeds the objective, and no single answer tells whose is wrong: what was proved "
-    "is forgotten"
+    "the bound exceeds the objective, and sums do not tell whose answers are wrong: what was "
+    "proved is forgotten"
 )
 
 ROUNDING = kernels.ROUNDING

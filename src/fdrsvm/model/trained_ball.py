@@ -45,8 +45,14 @@ class Overrides:
 def balls(
     model: LinearModel, counts: Mapping[str, int], given: Overrides | None = None
 ) -> dict[str, TrainedBall]:
-    """One per client; ``counts`` are the clients' rows, which "auto" depends on."""
+    """One per client; ``counts`` are its rows, which "auto" depends on if training kept no radius.
+
+    Other rows of a client, such as those of a test, have the radius of its training.
+    """
     given = given or Overrides()
+    trained = model.record.get("data", {})
+    if model.estimator == "DRSVC" and "rows" in trained:  # one ball around the rows of all
+        counts = dict.fromkeys(counts, sum(map(int, trained["rows"].values())))
     if model.estimator not in ROBUST and given.epsilon is None:
         raise UnsupportedError(
             f"a {model.estimator} has no ball of its own: give a radius epsilon for it"
@@ -57,7 +63,8 @@ def balls(
         epsilon, kappa = given.epsilon, given.kappa
         if epsilon is None:
             epsilon = _of_client(params["epsilon"], "epsilon", client, model)
-            epsilon = auto_radius(count) if epsilon == "auto" else epsilon
+            if epsilon == "auto":
+                epsilon = trained.get("epsilon", {}).get(client, auto_radius(count))
         if kappa is None:
             kappa = _of_client(params.get("kappa", 1.0), "kappa", client, model)
         by_client[client] = TrainedBall(

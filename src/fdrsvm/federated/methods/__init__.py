@@ -50,8 +50,19 @@ _KNOWN = {
 
 
 def register(method: type[Any]) -> type[Any]:
-    """Makes another package's method known by its name, in this process; a class decorator."""
-    return _KNOWN.setdefault(method.name, method)
+    """Makes another package's method known by its name; a class decorator.
+
+    For ``run_rounds`` and ``train`` in this process: clients elsewhere must import it as well, and
+    estimators have their own lists. A name belongs to one class, which may be defined again.
+    """
+    known = _KNOWN.get(method.name, method)
+    if (known.__module__, known.__qualname__) != (method.__module__, method.__qualname__):
+        raise InvalidInputError(
+            "name", "must be the method's alone", f"{known.__qualname__} is called {method.name!r}"
+        )
+    _KNOWN[method.name] = method
+    from_description.cache_clear()
+    return method
 
 
 @lru_cache(maxsize=64)
@@ -61,7 +72,10 @@ def from_description(text: str) -> Any:
         return _made(json.loads(text))
     except (ValueError, KeyError, AttributeError, TypeError, RecursionError) as error:
         raise InvalidInputError(
-            "algorithm", f"must be one of {', '.join(_KNOWN)} with its settings", str(error)
+            "algorithm",
+            f"must be one of {', '.join(_KNOWN)}, or made known by "
+            "fdrsvm.federated.methods.register, with its settings",
+            str(error),
         ) from None
 
 
