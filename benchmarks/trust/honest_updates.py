@@ -317,7 +317,7 @@ def _method(rng: np.random.Generator, problems: Sequence[ClientProblem], is_plai
             ADMM(rho, tau=rho * float(rng.random()), relaxation=relaxation),
             ADMMSC(rho),
         ]
-    if problems[0].can_start:
+    if problems[0].is_hinge:
         # Their penalty is epsilon ||w||^2: a step times it must not lead beyond all numbers.
         step /= max(1.0, *(problem.profile.epsilon for problem in problems))
         methods += [FedSGD(step, trim), FedAvg(min(step, 1.0), 2), FedProx(min(step, 1.0), 2)]

@@ -44,8 +44,8 @@ class ClientProblem:
         The worst case that is certified: ``risk`` itself but for ``worst_case="paper"``.
     width : int
         Length of a model.
-    can_start : bool
-        Whether the client has a model of its own to start from: the hinge's, box or not.
+    is_hinge : bool
+        Whether the loss is: then the client has a model of its own to start from, box or not.
     has_solver : bool
         Whether the client solvers apply: the exact hinge risk without a support.
     blur : int
@@ -59,7 +59,7 @@ class ClientProblem:
     risk: RiskOracle
     exact: RiskOracle
     width: int
-    can_start: bool
+    is_hinge: bool
     has_solver: bool
     blur: int
     resolution: float
@@ -181,7 +181,7 @@ def make_client(
         risk=risk,
         exact=risk if is_exact else risk.with_ball(replace(ball, worst_case="exact")),
         width=n_features + int(profile.fit_intercept),
-        can_start=is_hinge,
+        is_hinge=is_hinge,
         has_solver=is_hinge and is_exact and ball.box is None,
         blur=check_count(blur, "blur", least=0),
         resolution=check_non_negative(resolution, "resolution"),

@@ -175,7 +175,7 @@ def ridge_answer(
     problem: ClientProblem, model: Array, *, penalty: float, temperature: float | None = None
 ) -> dict[str, Array]:
     """J_g at ``model`` and the cut of its loss, as the arrays of a message."""
-    if not problem.can_start:
+    if not problem.is_hinge:
         raise UnsupportedError(
             f"the baselines are for the hinge; loss is {problem.exact.loss.name!r}"
         )

@@ -59,14 +59,14 @@ from fdrsvm.solvers.master import MasterSolution, minimise_model, project_onto_l
 
 _PROX = 10.0  # times objective / ||w||^2: the weight of the proximal term in the priced solves
 _ACTIVE = 1e-6  # a share above this makes a cut matter
-_FARTHEST = 10.0
+_FARTHEST = 10.0  # times the centre's size: where a step ends that nothing else bounds
 _LARGEST_OWN = 1000.0  # times the median size: honest clients may differ by a hundred
-_ZERO_GAP = 1e-11
+_ZERO_GAP = 1e-11  # what float64 leaves of a gap that is closed
 # The master is solved to this share of the gap, within limits: more would not show in the bound.
 _MASTER_SHARE, _MASTER_TOL = 1e-3, 1e-9
-_START_TOL = 1e-6
+_START_TOL = 1e-6  # relative gap of a client's own optimum, only where to start from
 _PRICED = 2  # points at which a client also sends what its solver proves
-_SOLVER_TOL = 1e-7
+_SOLVER_TOL = 1e-7  # of a priced solve: any point it ends at gives a valid cut
 
 
 @dataclass(frozen=True)
@@ -224,7 +224,7 @@ class Bundle(Algorithm[BundleState]):
     def _own_optimum(self, problem: ClientProblem) -> tuple[Values, dict[str, Array]]:
         """The client's own best model, its risk there, what it proves; w = 0 without a solver."""
         own, proved = np.zeros(problem.width), {}
-        if problem.can_start:
+        if problem.is_hinge:
             client = problem.penalised(0.0)
             solution = client.solve_quietly(*problem.split(own), None, _START_TOL)
             # Beyond 1 + max_n |w.x_n| no intercept is better, [limits]: a wrong one is pulled back.
@@ -471,6 +471,7 @@ class Bundle(Algorithm[BundleState]):
         Settled once the gap is zero up to rounding: no round can improve on that.
         """
         best = state.certificate
+        # The best objective is of answers only, so where the guess equals it nothing was guessed.
         is_known = state.centre_guess == best.objective < np.inf
         has_started = state.points.shape[0] > 0
         return Progress(
