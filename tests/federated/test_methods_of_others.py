@@ -1,15 +1,15 @@
 """A method of another package: one class, made known by its name, run and certified as ours are."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import numpy as np
 import pytest
 
 from fdrsvm import InvalidInputError
-from fdrsvm.errors import ClientError
-from fdrsvm.federated import Algorithm, InProcess, Progress, register, run_rounds
-from fdrsvm.federated.certificate import Evidence, no_evidence
+from fdrsvm.errors import ClientError, NumericalError
+from fdrsvm.federated import Algorithm, InProcess, Progress, Subgradient, register, run_rounds
+from fdrsvm.federated.certificate import Evidence, Proof, no_evidence
 from fdrsvm.federated.methods import ALGORITHMS, describe, from_description
 from fdrsvm.federated.problem import evaluate
 from tests.federated.cases import blobs, problems
@@ -86,3 +86,28 @@ def test_a_name_belongs_to_one_class_which_may_be_defined_again():
 def test_one_that_is_not_registered_says_what_to_do():
     with pytest.raises(ClientError, match=r"made known by fdrsvm\.federated\.methods\.register"):
         run_rounds(InProcess(problems(blobs(3))), make_method("unheard-of")())
+
+
+@dataclass(frozen=True)
+class Overconfident(Subgradient):
+    """Whose last evaluation proves what cannot be, with nobody's words in it."""
+
+    name: ClassVar[str] = "overconfident"
+
+    def with_evaluation(self, federation, state, replies):
+        state = super().with_evaluation(federation, state, replies)
+        best = state.evidence.certificate
+        unknown = Proof(*(np.full_like(each, np.nan) for each in vars(best.proof).values()))
+        false = replace(best, lower_bound=best.objective + 1.0, proof=unknown)
+        return replace(state, evidence=replace(state.evidence, certificate=false))
+
+
+@pytest.mark.usefixtures("forgotten")
+def test_a_false_proof_at_the_very_end_undoes_nothing_where_faults_are_dropped():
+    register(Overconfident)
+    settings = {"max_rounds": 5, "tol": 0.0}
+    with pytest.raises(NumericalError, match="exceeds the objective"):
+        run_rounds(InProcess(problems(blobs(3))), Overconfident(), **settings)
+    result = run_rounds(InProcess(problems(blobs(3))), Overconfident(), on_fault="drop", **settings)
+    assert result.objective == result.history[-1].objective
+    assert 0.0 < result.lower_bound <= result.objective

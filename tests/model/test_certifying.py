@@ -144,3 +144,13 @@ def test_other_rows_have_the_radius_of_training(rows, estimator):
     few = Rows(rows.X[:60], rows.y[:60], rows.clients[:60], rows.feature_names)
     stated = recompute(model, few, Overrides(epsilon=0.5))
     assert recompute(model, few).risks != stated.risks
+
+
+def test_what_only_the_sum_is_known_of_is_not_said_to_disagree(rows):
+    """Under secure sums no client's own risk is known: the file is silent, not contradicted."""
+    params = {"epsilon": 0.02, "secure_aggregation": True, "max_rounds": 6, "tol": 1.0}
+    model = train(FitSettings(params=params), rows).model
+    again = recompute(model, rows)
+    assert [one.stated for one in again.risks] == [None] * 3
+    assert again.agrees is None
+    assert again.objectives[0] == pytest.approx(proved(model)[0].objective, rel=1e-9)

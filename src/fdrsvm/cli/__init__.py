@@ -1,7 +1,8 @@
 """The command line: arguments to calls, printing, exit codes. No logic.
 
 Exit codes: 0 done, 1 the command failed (one line on stderr says why), 2 wrong usage, 3 a model was
-written but its certificate is not as good as asked for, 130 interrupted.
+written but its certificate is not as good as asked for, 4 one was that decides nothing, 130
+interrupted.
 """
 
 from __future__ import annotations

@@ -247,7 +247,7 @@ def train_audited(
             checkpoint=checkpoints,
             resume=resumed,
             run_id=record.run_id,
-            limit="max-rounds",
+            max_rounds_name="max-rounds",
         )
     for warning in caught:
         tell(f"warning: {warning.message}")

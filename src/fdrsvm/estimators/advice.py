@@ -80,7 +80,7 @@ class Tally(NamedTuple):
 
 @dataclass(frozen=True)
 class Setting:
-    """What of a training decides on the remedy.
+    """The facts of a training run that decide which remedy is offered.
 
     Attributes
     ----------

@@ -197,7 +197,7 @@ n_clipped_, n_features_in_, feature_names_in_
             callbacks=self.callbacks,
             verbose=self.verbose,
             advice=scale_advice(data),
-            limit="max_iter",
+            max_rounds_name="max_iter",
             stacklevel=3,
         )
         self._set_result(result, data.classes, n_clipped=data.n_clipped)

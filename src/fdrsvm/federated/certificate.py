@@ -5,7 +5,7 @@ Lower    each client's cuts lie below its risk, so a weighted mixture of cuts li
          least value over all models is a bound on the optimum, [model-bound]
 Proof    that mixture, one cut per client. It and the clients' risks at the best model are all that
          a certificate rests on, so they are kept, and held against the rules of [limits]
-Round    the newest cuts are mixed into the best mixture so far: a few vector operations
+Round    the newest cuts are mixed into a running mixture: a few vector operations
 Settled  the best mixture of all cuts kept is a linear program, [master]: solved at the end, and in
          a few rounds before
 

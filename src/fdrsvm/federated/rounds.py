@@ -458,9 +458,7 @@ class _Run:
             sentences = self._evaluate(pending)
             last = replace(self.history[-1], faults=(*self.history[-1].faults, *sentences))
             self.history = (*self.history[:-1], last)
-        settled = algorithm.settle(federation, self.state)
-        if not self.screen.judge_proof(federation, algorithm.progress(settled).certificate):
-            self.state = settled
+        self._believe(algorithm.settle(federation, self.state))
         now = algorithm.progress(self.state)
         certificate = _sound(now.certificate)
         if not np.isfinite(certificate.objective) and np.isfinite(self.proved.objective):
@@ -481,7 +479,7 @@ class _Run:
     def _evaluate(self, point: Array) -> tuple[str, ...]:
         """Asks for risk and cut of the last model; faults in words.
 
-        Who is at fault by now is named and not heard: what was proved before stays proved.
+        A client at fault here is named and its answer ignored: what was proved before stays proved.
         """
         algorithm, federation = self.algorithm, self.federation
         method, values, form = algorithm.evaluation(federation, point)
@@ -493,11 +491,19 @@ class _Run:
         except (ClientError, QuorumError) as error:
             return (f"the last model was not evaluated: {error}",)
         rejected = {g: fault for g, fault in exchange.faults.items() if fault.rule != MISSING}
-        evaluated = algorithm.with_evaluation(federation, self.state, exchange.replies)
-        unsound = self.screen.judge_proof(federation, algorithm.progress(evaluated).certificate)
-        if not unsound:
-            self.state = evaluated
+        unsound = self._believe(algorithm.with_evaluation(federation, self.state, exchange.replies))
         return in_words({**rejected, **unsound}, federation.client_ids)
+
+    def _believe(self, state: Any) -> Faults:
+        """Go over to a state at the end, unless what it proves cannot be; by whose words, if known.
+
+        Of sums nobody can be named: where faults are dropped, such a state is too.
+        """
+        certificate = self.algorithm.progress(state).certificate
+        unsound = self.screen.judge_proof(self.federation, certificate)
+        if not unsound and not (self.on_fault == "drop" and certificate.is_refuted):
+            self.state = state
+        return unsound
 
 
 def _sound(certificate: Certificate) -> Certificate:
@@ -533,7 +539,7 @@ def run_rounds(
     stacklevel: int = 1,
     advice: str = "",
 ) -> Result:
-    """Train one model over a transport.
+    """Train over a transport, round by round.
 
     Parameters
     ----------

@@ -72,7 +72,7 @@ def train(
     limits: Limits | None = None,
     listener: Callable[[Mapping[str, Any]], None] | None = None,
     advice: str = "",
-    limit: str = "max_rounds",
+    max_rounds_name: str = "max_rounds",
     stacklevel: int = 1,
     **others: Any,
 ) -> Result:
@@ -99,7 +99,7 @@ def train(
         ``listener`` gets.
     advice : str
         What may help where the run fails or ends above ``tol``, beyond more rounds.
-    limit : str
+    max_rounds_name : str
         What the caller calls ``max_rounds``, for that advice.
     stacklevel : int
         Whose line a warning names: 1 is the caller's, 2 that of the caller's caller.
@@ -112,6 +112,7 @@ def train(
             "callbacks", "must be a list or tuple of functions", f"it is {callbacks!r}"
         )
     transport: Any = clients
+    known_limits = limits
     if not hasattr(clients, "exchange"):
         if not clients:
             raise InvalidInputError("clients", "at least one must take part", "there is none")
@@ -121,7 +122,7 @@ def train(
         loss = models[0].exact.loss
         # The loop takes floors for epsilon, as the hinge's are, unless limits name another loss.
         if limits is None and loss.lipschitz != 1.0:
-            others["limits"] = Limits.checked(None, models[0].profile.n_features, loss=loss)
+            known_limits = Limits.checked(None, models[0].profile.n_features, loss=loss)
     if n_models > 1 and not isinstance(method, OneVsRest):
         method = OneVsRest(method, n_models, tol)
     if secure_aggregation:
@@ -148,9 +149,10 @@ def train(
             quorum=quorum,
             on_fault=on_fault,
             leave_out_after=leave_out_after,
+            limits=known_limits,
             stacklevel=stacklevel + 1,
-            advice=f"{limit} is {max_rounds}{'; ' if advice else ''}{advice}",
-            **{"limits": limits, **others},
+            advice=f"{max_rounds_name} is {max_rounds}{'; ' if advice else ''}{advice}",
+            **others,
         )
     except ClientError as error:
         if not advice:

@@ -143,7 +143,7 @@ def recompute(model: LinearModel, rows: Rows, given: Overrides | None = None) ->
     groups, codes = members(model, rows), rows.codes(model.classes)
     counts = {name: len(group) for name, group in groups.items()}
     own, shares = balls(model, counts, given), client_weights(model, counts)
-    sample_weight = _class_weights(model, codes)[codes]
+    sample_weight = class_weights(model, codes)[codes]
     stated = stated_risks(model) if given is None or given == Overrides() else {}
     risks, n_clipped = [], 0
     n_models = len(scaled.coef)
@@ -159,8 +159,9 @@ def recompute(model: LinearModel, rows: Rows, given: Overrides | None = None) ->
             worst = RiskOracle(X, signs, **options).value(w, b)
             mean = RiskOracle(X, signs, **{**options, "epsilon": 0.0}).value(w, b)
             label = None if n_models == 1 else model.classes[k]
-            said = float(stated[name][k]) if name in stated else None
-            risks.append(ClientRisk(name, label, len(X), ball.epsilon, worst, mean, said))
+            said = float(stated[name][k]) if name in stated else np.nan
+            known = None if np.isnan(said) else said  # of sums, or left out, it is not
+            risks.append(ClientRisk(name, label, len(X), ball.epsilon, worst, mean, known))
             objectives[k] += shares[name] * worst
     resolution = float(from_plain(model.params.get("resolution", 0.0)))
     return Recomputed(tuple(risks), tuple(objectives.tolist()), n_clipped, resolution)
@@ -180,7 +181,7 @@ def signs_of(codes: Any, k: int, n_models: int) -> Array:
     return np.where(codes == (1 if n_models == 1 else k), 1.0, -1.0)
 
 
-def _class_weights(model: LinearModel, codes: Any) -> Array:
+def class_weights(model: LinearModel, codes: Any) -> Array:
     """One weight per class, as training had it; "balanced" is over all rows."""
     given = from_plain(model.params.get("class_weight"))
     n_classes = len(model.classes)

@@ -219,11 +219,14 @@ def worst_case(subject: _Subject) -> dict[str, Any] | None:
     if not subject.balls or len(subject.model.classes) > 2:
         return None
     w, b = subject.scaled.coef[0], float(subject.scaled.intercept[0])
-    signs = certifying.signs_of(subject.rows.codes(subject.model.classes), 0, 1)
+    codes = subject.rows.codes(subject.model.classes)
+    signs = certifying.signs_of(codes, 0, 1)
+    weights = certifying.class_weights(subject.model, codes)[codes]
     atoms = []  # margins before and after; 0 for an atom that stays, 1 moves, 2 is relabelled
     for group, ball in subject.balls.items():
-        X, y = subject.X[subject.members[group]], signs[subject.members[group]]
-        worst = worst_case_distribution(w, X, y, intercept=b, **ball)
+        own = subject.members[group]
+        X, y = subject.X[own], signs[own]
+        worst = worst_case_distribution(w, X, y, intercept=b, sample_weight=weights[own], **ball)
         source = worst.source_index
         is_moved = (worst.points != X[source]).any(axis=1)
         before, after = y * (X @ w + b), worst.labels * (worst.points @ w + b)
@@ -314,7 +317,10 @@ def worst_parts(
     one_class = LinearModel.checked(
         scaled.coef[[k]], scaled.intercept[[k]], (-1.0, 1.0), estimator=scaled.estimator
     )
-    atoms = worst_case_atoms(one_class, subject.X[members], signs, place, **ball)
+    weights = certifying.class_weights(subject.model, codes)[codes[members]]
+    atoms = worst_case_atoms(
+        one_class, subject.X[members], signs, place, sample_weight=weights, **ball
+    )
     whole = sum(atom.mass for atom in atoms)
     parts, moved_to = [], None
     for atom in atoms:

@@ -122,7 +122,7 @@ class Algorithm(Certifier, Generic[State]):
     state_type : type
         The class of its states.
     patience : int, optional
-        After this many rounds that change neither model nor bound none will; None: one may.
+        The run stops after this many rounds in a row that change neither model nor bound.
     needs_memory : bool
         Whether a client that has lost its memory of a run must not go on with it: with another
         memory the method would lead to another model, and nobody would know.
