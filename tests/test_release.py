@@ -183,10 +183,10 @@ def test_the_paper_is_a_pure_wheel_of_its_own(paper_dist):
     with zipfile.ZipFile(wheel) as archive:
         names = set(archive.namelist())
     source = ROOT / "paper" / "src"
-    modules = {path.relative_to(source).as_posix() for path in source.rglob("*.py")}
-    assert {name for name in names if ".dist-info/" not in name} == modules | {
-        "fdrsvm_paper/py.typed"
-    }
+    files = {path for path in source.rglob("*") if path.suffix in (".py", ".j2", ".toml")}
+    wanted = {path.relative_to(source).as_posix() for path in files} | {"fdrsvm_paper/py.typed"}
+    assert "fdrsvm_paper/templates/report.html.j2" in wanted
+    assert {name for name in names if ".dist-info/" not in name} == wanted
 
 
 @pytest.mark.slow
