@@ -120,6 +120,10 @@ class Federation:
             flips=dot(self.alphas, [profile.flips for profile in self.profiles]),
         )
 
+    def __reduce__(self) -> Any:
+        """From what it was made of: the kernels' own objects cannot be pickled or copied."""
+        return Federation, (self.profiles, self.alphas)
+
     def objective(self, risks: Array) -> float:
         """sum_g alpha_g risk_g; nan if that of a client with weight is not known."""
         if self._all_count:
