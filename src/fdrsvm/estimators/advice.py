@@ -111,6 +111,7 @@ def flip_share(epsilons: Sequence[float], kappas: Sequence[float]) -> float:
 def tally_rows(
     coef: Array,
     intercept: Array,
+    threshold: float,
     X: Matrix,
     codes: npt.NDArray[np.intp],
     weights: Array | None = None,
@@ -121,6 +122,8 @@ def tally_rows(
     ----------
     coef, intercept : arrays of shapes (n_scores, n_features), (n_scores,)
         One score for two classes, else one for each class.
+    threshold : float
+        Where two classes part.
     X, codes : arrays
         The rows, one or more, and their classes as positions.
     weights : array, optional
@@ -129,7 +132,7 @@ def tally_rows(
     with np.errstate(over="ignore", invalid="ignore"):
         scores = np.asarray(X @ coef.T) + intercept
     is_binary = scores.shape[1] == 1
-    predicted = (scores[:, 0] > 0.0).astype(np.intp) if is_binary else scores.argmax(axis=1)
+    predicted = (scores[:, 0] > threshold).astype(np.intp) if is_binary else scores.argmax(axis=1)
     n_classes = 2 if is_binary else scores.shape[1]
     counts = np.zeros((n_classes, n_classes))
     np.add.at(counts, (codes, predicted), 1.0 if weights is None else weights)

@@ -65,6 +65,7 @@ class LinearClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     coef_: Array
     intercept_: Array
     history_: tuple[RoundRecord, ...]
+    threshold_: float = 0.0
 
     def decision_function(self, X: Any) -> Array:
         """Scores: shape (n_samples,) for two classes, else (n_samples, n_classes).
@@ -85,7 +86,7 @@ class LinearClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         ----------
         X : array, DataFrame or CSR of shape (n_samples, n_features)
         """
-        return choose_labels(self.decision_function(X), self.classes_)
+        return choose_labels(self.decision_function(X), self.classes_, self.threshold_)
 
     def save(self, path: PathLike) -> None:
         """Write the fitted model to a safe file, see :mod:`fdrsvm.model.model_file`.
@@ -118,6 +119,7 @@ class LinearClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             raise CorruptDataError(f"{path}: {error}") from None
         estimator.coef_, estimator.intercept_ = model.coef.copy(), model.intercept.copy()
         estimator.classes_ = np.array(model.classes)
+        estimator.threshold_ = model.threshold
         estimator.n_features_in_ = model.n_features
         if model.feature_names is not None:
             estimator.feature_names_in_ = np.array(model.feature_names, dtype=object)
@@ -174,6 +176,7 @@ class LinearClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                 if name not in self._not_kept
             },
             certificate={name: to_plain(getattr(self, key), key) for name, key in kept.items()},
+            threshold=self.threshold_,
         )
 
     def _set_certificates(self, proved: Sequence[tuple[float, ...]]) -> None:
@@ -232,7 +235,8 @@ class LinearClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         tallies = []
         for client in data.clients:
             weights = client.weights * each[client.codes]
-            tallies.append(tally_rows(self.coef_, self.intercept_, client.X, client.codes, weights))
+            linear = (self.coef_, self.intercept_, self.threshold_)
+            tallies.append(tally_rows(*linear, client.X, client.codes, weights))
         epsilons, kappas, _ = self._balls(data)
         setting = Setting(
             estimator=type(self).__name__,

@@ -265,8 +265,9 @@ def flipping_perturbation(
     if box is not None:
         check_inside(values, box, getattr(X, "columns", None))
     if scores.ndim == 1:
-        now = (scores > 0.0).astype(np.intp)
-        moves, cost = moves_to_plane(values, linear.coef[0], scores, norm, box)
+        now = (scores > linear.threshold).astype(np.intp)
+        above = scores - linear.threshold
+        moves, cost = moves_to_plane(values, linear.coef[0], above, norm, box)
         then = 1 - now
     else:
         now = scores.argmax(axis=1)

@@ -49,6 +49,7 @@ def read_linear(model: Any) -> LinearModel:
         np.full(n_scores, intercept) if np.ndim(intercept) == 0 else intercept,
         labels.tolist(),
         estimator=type(model).__name__,
+        threshold=getattr(model, "threshold_", 0.0) if n_scores == 1 else 0.0,
         # Names of which two are equal tell no columns apart; numbers do.
         feature_names=None if texts is None or len({*texts}) < len(texts) else texts,
     )

@@ -66,4 +66,5 @@ def ignores_features(model: LinearModel, rows: Rows | None = None) -> bool:
 
 
 def _tally(model: LinearModel, rows: Rows) -> Tally:
-    return tally_rows(model.coef, model.intercept, rows.X, rows.codes(model.classes))
+    linear = (model.coef, model.intercept, model.threshold)
+    return tally_rows(*linear, rows.X, rows.codes(model.classes))

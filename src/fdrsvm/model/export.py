@@ -55,6 +55,7 @@ def to_onnx(model: LinearModel) -> bytes:
         "params": encode(model.params),
         "certificate": encode(model.certificate),
         "gap": encode(model.certificate.get("gap")),
+        "threshold": model.threshold,
     }
     texts = {key: json.dumps(value, allow_nan=False) for key, value in content.items()}
     texts |= {"estimator": model.estimator, "fingerprint": model.fingerprint}
@@ -78,6 +79,7 @@ def to_json(model: LinearModel) -> str:
         "feature_names": model.feature_names,
         "coef": model.coef.tolist(),
         "intercept": model.intercept.tolist(),
+        "threshold": model.threshold,
         "params": encode(model.params),
         "certificate": encode(model.certificate),
         "fingerprint": model.fingerprint,
@@ -113,7 +115,7 @@ def _nodes(onnx: Any, model: LinearModel) -> list[Any]:
         product,
         node("Add", ["product", "intercept"], ["column"]),
         node("Squeeze", ["column", "columns"], ["score"]),
-        node("Greater", ["score", "zero"], ["positive"]),
+        node("Greater", ["score", "threshold"], ["positive"]),
         node("Cast", ["positive"], ["index"], to=onnx.TensorProto.INT64),
         label,
     ]
@@ -122,7 +124,7 @@ def _nodes(onnx: Any, model: LinearModel) -> list[Any]:
 def _constants(onnx: Any, model: LinearModel, kind: int) -> list[Any]:
     arrays = {"coef": np.ascontiguousarray(model.coef.T), "intercept": model.intercept}
     if len(model.classes) == 2:
-        arrays |= {"columns": np.array([1], dtype=np.int64), "zero": np.array(0.0)}
+        arrays |= {"columns": np.array([1], dtype=np.int64), "threshold": np.array(model.threshold)}
     tensors = [onnx.numpy_helper.from_array(array, name) for name, array in arrays.items()]
     labels = [x.encode() if isinstance(x, str) else x for x in model.classes]
     return [*tensors, onnx.helper.make_tensor("classes", kind, [len(labels)], labels)]

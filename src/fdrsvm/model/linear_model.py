@@ -8,14 +8,14 @@ from __future__ import annotations
 import hashlib
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-from fdrsvm.core.arrays import Array, Matrix, check_matrix, check_vector
+from fdrsvm.core.arrays import Array, Matrix, check_finite, check_matrix, check_vector
 from fdrsvm.core.plain_json import check_text, plain
 from fdrsvm.errors import InvalidInputError, NumericalError
 
@@ -33,8 +33,8 @@ class LinearModel:
     Attributes
     ----------
     coef : array of shape (n_scores, n_features)
-        One row for two classes, whose score is above 0 for ``classes[1]``; else a row for each
-        class, and the largest score wins.
+        One row for two classes, whose score is above the threshold for ``classes[1]``; else a row
+        for each class, and the largest score wins.
     intercept : array of shape (n_scores,)
         Added to the scores.
     classes : tuple
@@ -50,6 +50,9 @@ class LinearModel:
     record : dict
         How it was trained, as far as that was kept (scaling, rounds, rows): plain values. Nothing
         here changes what the model answers.
+    threshold : float
+        Where two classes part. The certificate is about the score; where to cut it is a decision
+        of its own. 0 for more than two classes.
     """
 
     coef: Array
@@ -60,6 +63,7 @@ class LinearModel:
     params: dict[str, Any]
     certificate: dict[str, Any]
     record: dict[str, Any] = field(default_factory=dict)
+    threshold: float = 0.0
 
     @classmethod
     def checked(
@@ -73,6 +77,7 @@ class LinearModel:
         params: Mapping[str, Any] | None = None,
         certificate: Mapping[str, Any] | None = None,
         record: Mapping[str, Any] | None = None,
+        threshold: float = 0.0,
     ) -> LinearModel:
         """A model with arrays of its own, or an InvalidInputError that names the fault."""
         labels = tuple(_check_label(label) for label in _listed(classes, "classes"))
@@ -90,6 +95,11 @@ class LinearModel:
                 f"must have {n_scores} row(s) for {len(labels)} classes",
                 f"its shape is {weights.shape}",
             )
+        cut = check_finite(threshold, "threshold") + 0.0  # -0.0 becomes 0.0
+        if cut and n_scores > 1:
+            raise InvalidInputError(
+                "threshold", "must be 0 for more than two classes", f"it is {cut!r}"
+            )
         return cls(
             coef=_own(weights.toarray() if sparse.issparse(weights) else weights),
             intercept=_own(check_vector(intercept, "intercept", n_scores, "scores")),
@@ -99,6 +109,7 @@ class LinearModel:
             params=_check_mapping(params, "params"),
             certificate=_check_mapping(certificate, "certificate"),
             record=_check_mapping(record, "record"),
+            threshold=cut,
         )
 
     @property
@@ -108,11 +119,12 @@ class LinearModel:
 
     @property
     def fingerprint(self) -> str:
-        """SHA-256 of the coefficients, row by row, then the intercepts, as little-endian float64.
+        """SHA-256 of coefficients, row by row, and intercepts, as little-endian float64.
 
-        The exports carry it, so that what runs in a machine can be traced to a model file.
+        A threshold other than 0 comes last. The exports carry it, so that what runs in a machine can be traced to a model file.
         """
-        numbers = np.concatenate([self.coef.ravel(), self.intercept])
+        cut = [self.threshold] if self.threshold else []
+        numbers = np.concatenate([self.coef.ravel(), self.intercept, cut])
         return hashlib.sha256(numbers.astype("<f8").tobytes()).hexdigest()
 
     def decision_function(self, X: Any) -> Array:
@@ -129,7 +141,15 @@ class LinearModel:
 
     def predict(self, X: Any) -> npt.NDArray[Any]:
         """Labels, one per sample; equal scores go to the class that comes first."""
-        return choose_labels(self.decision_function(X), np.array(self.classes))
+        return choose_labels(self.decision_function(X), np.array(self.classes), self.threshold)
+
+    def cut_at(self, threshold: float) -> LinearModel:
+        """The same score with another threshold."""
+        return LinearModel.checked(**{**vars(self), "threshold": threshold})
+
+    def with_record(self, **kept: Any) -> LinearModel:
+        """The same model with more in its record."""
+        return replace(self, record=_check_mapping({**self.record, **kept}, "record"))
 
     def _check_columns(self, n_columns: int, columns: Any) -> None:
         if n_columns != self.n_features:
@@ -161,9 +181,13 @@ def score_rows(X: Matrix, coef: Array, intercept: Array) -> Array:
     return scores[:, 0] if len(coef) == 1 else scores
 
 
-def choose_labels(scores: Array, classes: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """The second class where the only score is above 0, or the first class of the largest score."""
-    index = scores > 0.0 if scores.ndim == 1 else scores.argmax(axis=1)
+def choose_labels(
+    scores: Array, classes: npt.NDArray[Any], threshold: float = 0.0
+) -> npt.NDArray[Any]:
+    """The second of two classes where the score is above the threshold, else the class of the
+    largest score, of equal ones the first.
+    """
+    index = scores > threshold if scores.ndim == 1 else scores.argmax(axis=1)
     labels: npt.NDArray[Any] = classes[index.astype(np.intp)]
     return labels
 

@@ -18,6 +18,7 @@ from fdrsvm.model.linear_model import LinearModel
 _KIND = "model"
 _FIRST = b"{"  # of the header, after its length
 _VERSION = 1
+_THRESHOLD = "decision_function_threshold"
 _FIELDS = ("classes", "feature_names", "estimator", "params", "certificate")
 # 32 million coefficients. More is not a model of ours, and must not fill a gateway's memory.
 _MAX_BYTES = 1 << 28
@@ -73,6 +74,7 @@ def load_model(path: PathLike) -> LinearModel:
             params=decode(header["params"], "params"),
             certificate=decode(header["certificate"], "certificate"),
             record=decode(header.get("record", {}), "record"),
+            threshold=header.get(_THRESHOLD, 0.0),
         )
         # Catches all that the checks let pass: other types, spare fields, a model from elsewhere.
         if _pack_model(model) != data:
@@ -90,4 +92,6 @@ def _pack_model(model: LinearModel) -> bytes:
         header[name] = encode(header[name])
     if model.record:  # files of the first release have none
         header["record"] = encode(model.record)
+    if model.threshold:
+        header[_THRESHOLD] = model.threshold
     return pack(_KIND, _VERSION, header, {"coef": model.coef, "intercept": model.intercept})

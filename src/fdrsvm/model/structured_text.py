@@ -178,7 +178,8 @@ def _statements(model: LinearModel, scores: Sequence[str], inputs: Sequence[str]
         yield f"Valid := Valid AND (ABS({score}) <= 1.0E+308);"
     yield from ("ClassNumber := 0;", "IF Valid THEN", "    ClassNumber := 1;")
     if len(scores) == 1:
-        yield from ("    IF Score > 0.0 THEN", "        ClassNumber := 2;", "    END_IF;")
+        cut = _signed(model.threshold)
+        yield from (f"    IF Score > {cut} THEN", "        ClassNumber := 2;", "    END_IF;")
     else:
         yield f"    Best := {scores[0]};"
         for number, score in enumerate(scores[1:], start=2):
@@ -187,6 +188,12 @@ def _statements(model: LinearModel, scores: Sequence[str], inputs: Sequence[str]
             yield f"        Best := {score};"
             yield "    END_IF;"
     yield "END_IF;"
+
+
+def _signed(value: float) -> str:
+    """For a comparison: short where it is 0, in brackets where an operator would precede it."""
+    literal = _literal(value) if value else "0.0"
+    return f"({literal})" if value < 0.0 else literal
 
 
 def _literal(value: float) -> str:
