@@ -25,8 +25,8 @@ from fdrsvm import (
     InvalidInputError,
     worst_case_risk,
 )
+from fdrsvm.decision.goals import positive_class, score_counts
 from fdrsvm.estimators.advice import Setting, Tally, judge
-from fdrsvm.estimators.search import positive_class, score_counts
 from tests.datasets.uci_folder import FOLDER
 from tests.estimators.imbalanced import FAULT, OK, make_faults
 

@@ -26,11 +26,11 @@ from fdrsvm import (
 )
 from fdrsvm.data.scaling import FederatedMinMaxScaler
 from fdrsvm.data.training_data import read_training_data
+from fdrsvm.decision.goals import score_counts
 from fdrsvm.estimators import FDRSVC, FDRSVCCV
 from fdrsvm.estimators.search import (
     grid_points,
     held_out_counts,
-    score_counts,
     split_rows,
     train_once,
 )

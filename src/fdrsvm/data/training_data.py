@@ -149,9 +149,13 @@ def client_shares(client_weights: Any, names: Sequence[Any], totals: Sequence[fl
 
 @dataclass(frozen=True, eq=False)
 class TrainingData:
-    """All clients, in the order of their names; ``n_clipped`` values were moved into the box."""
+    """All clients, in the order of their names; ``n_clipped`` values were moved into the box.
+
+    ``class_totals`` are rows, or sums of sample weights, by class over all clients.
+    """
 
     classes: npt.NDArray[Any]
+    class_totals: Array
     class_weights: Array
     client_labels: npt.NDArray[Any]
     clients: tuple[Client, ...]
@@ -212,7 +216,16 @@ def read_training_data(
         client = _make_client(name, by_class, *(merge_equal_rows(*own) if merge else own))
         read.append(client)
         totals.append(client.total)
-    return TrainingData(classes, by_class, client_labels, tuple(read), n_clipped, names, totals)
+    return TrainingData(
+        classes,
+        np.bincount(codes, weights, len(classes)).astype(np.float64),
+        by_class,
+        client_labels,
+        tuple(read),
+        n_clipped,
+        names,
+        totals,
+    )
 
 
 def _make_client(name: Any, by_class: Array, X: Matrix, codes: Codes, weights: Array) -> Client:

@@ -21,6 +21,7 @@ from fdrsvm.data.training_data import (
     client_shares,
     read_training_data,
 )
+from fdrsvm.decision.goals import positive_class
 from fdrsvm.errors import CorruptDataError
 from fdrsvm.estimators.advice import (
     Setting,
@@ -33,7 +34,7 @@ from fdrsvm.estimators.advice import (
 from fdrsvm.federated.rounds import Result, RoundRecord
 from fdrsvm.federated.train import make_problems, train
 from fdrsvm.model.export import to_json, to_onnx, to_structured_text, write_onnx
-from fdrsvm.model.linear_model import Label, LinearModel, choose_labels, score_rows
+from fdrsvm.model.linear_model import POSITIVE, Label, LinearModel, choose_labels, score_rows
 from fdrsvm.model.model_file import load_model, save_model
 
 _MAX_SEED = 2**31 - 1
@@ -65,7 +66,7 @@ class LinearClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     coef_: Array
     intercept_: Array
     history_: tuple[RoundRecord, ...]
-    threshold_: float = 0.0
+    threshold_: float
 
     def decision_function(self, X: Any) -> Array:
         """Scores: shape (n_samples,) for two classes, else (n_samples, n_classes).
@@ -120,6 +121,8 @@ class LinearClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         estimator.coef_, estimator.intercept_ = model.coef.copy(), model.intercept.copy()
         estimator.classes_ = np.array(model.classes)
         estimator.threshold_ = model.threshold
+        if POSITIVE in model.record:
+            estimator.pos_label_ = model.record[POSITIVE]
         estimator.n_features_in_ = model.n_features
         if model.feature_names is not None:
             estimator.feature_names_in_ = np.array(model.feature_names, dtype=object)
@@ -164,6 +167,7 @@ class LinearClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def _linear_model(self) -> LinearModel:
         check_is_fitted(self)
         kept = {name: f"{name}_" for name in self._kept if hasattr(self, f"{name}_")}
+        record = {POSITIVE: self.pos_label_} if hasattr(self, "pos_label_") else None
         return LinearModel.checked(
             self.coef_,
             self.intercept_,
@@ -176,6 +180,7 @@ class LinearClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                 if name not in self._not_kept
             },
             certificate={name: to_plain(getattr(self, key), key) for name, key in kept.items()},
+            record=record,
             threshold=self.threshold_,
         )
 
@@ -226,6 +231,19 @@ class LinearClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def _balls(self, data: TrainingData) -> tuple[list[float], list[float], dict[str, Any]]:
         """Radii and label prices by client, and what is the same for all clients."""
         raise NotImplementedError
+
+    def _set_positive(self, data: TrainingData, asked: Any = None) -> int | None:
+        """Of two classes the one that is looked for: the one asked for, else the rarer one.
+
+        They part at score 0 until somebody moves the threshold.
+        """
+        self.__dict__.pop("pos_label_", None)  # of an earlier fit
+        self.threshold_ = 0.0
+        labels = data.classes.tolist()
+        place = positive_class(labels, data.class_totals, asked)
+        if place is not None:
+            self.pos_label_ = labels[place]
+        return place
 
     def _warn_if_degenerate(self, data: TrainingData, stacklevel: int) -> None:
         """A DegenerateModelWarning at most; ``stacklevel`` counts from the caller."""
@@ -310,6 +328,7 @@ class FederatedClassifier(LinearClassifier):
             stacklevel=3,
         )
         self._set_result(result, data.classes, data.client_labels, data.n_clipped)
+        self._set_positive(data)
         self._warn_if_degenerate(data, stacklevel=3)
 
     def _check_options(self) -> None:

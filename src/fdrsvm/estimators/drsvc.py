@@ -138,6 +138,7 @@ n_clipped_, n_features_in_, feature_names_in_
             self._solve(data)
         else:
             self._run(data)
+        self._set_positive(data)
         self._warn_if_degenerate(data, stacklevel=2)
         return self
 

@@ -18,20 +18,18 @@ from fdrsvm.core.files import PathLike
 from fdrsvm.core.losses import MarginLoss
 from fdrsvm.core.vectors import Norm
 from fdrsvm.data.training_data import TrainingData, check_label_values, read_training_data
+from fdrsvm.decision.goals import Scoring, check_scoring
 from fdrsvm.errors import ConvergenceWarning, UnsupportedError
 from fdrsvm.estimators.advice import Setting, Tally, judge
 from fdrsvm.estimators.base import LinearClassifier, seed_of
 from fdrsvm.estimators.fdrsvc import FDRSVC
 from fdrsvm.estimators.search import (
     FoldOutcome,
-    Scoring,
     Split,
     Trial,
-    check_scoring,
     check_trial,
     grid_points,
     make_trials,
-    positive_class,
     run_trial,
     split_rows,
     tabulate,
@@ -153,6 +151,8 @@ worst_case_risk_per_client_, n_iter_, stop_reason_, history_, client_labels_
         "coef_",
         "intercept_",
         "classes_",
+        "threshold_",
+        "pos_label_",
         "history_",
         "n_features_in_",
         "feature_names_in_",
@@ -226,14 +226,14 @@ worst_case_risk_per_client_, n_iter_, stop_reason_, history_, client_labels_
         given = {"clients": clients, "sample_weight": sample_weight}
         rows = read_training_data(self, X, y, class_weight=None, **given)
         self.scoring_ = check_scoring(self.scoring, len(rows.classes))
-        positive = self._set_positive(rows)
+        positive = self._set_positive(rows, self.pos_label)
         points = grid_points(self.param_grid, rows)
         # Trials may run in other processes, where nobody listens.
         trials = make_trials({**self._fixed(), "callbacks": ()}, points)
         for trial, data in _with_data(trials, partial(read_training_data, FDRSVC(), X, y, **given)):
             check_trial(trial, data)  # an option that breaks a rule is an error before any run
         splits = split_rows(rows, n_folds, seed_of(self.random_state))
-        results = tabulate(points, self._outcomes(trials, splits), self.scoring_, positive)
+        results = tabulate(points, self._outcomes(trials, splits), self.scoring_, positive or 0)
         self._set_results(results)
         _warn(results, [point.get("tol", self.tol) for point in points])
         if self.verbose > 0:
@@ -244,6 +244,8 @@ worst_case_risk_per_client_, n_iter_, stop_reason_, history_, client_labels_
         best = FDRSVC(**{**self._fixed(), **self.best_params_})
         if refit:
             best._fit(X, y, **given)
+            if positive is not None:
+                best.pos_label_ = self.pos_label_
             self._set_best(best)
         else:
             _warn_if_degenerate(results["counts"][self.best_index_].sum(axis=0), rows, best)
@@ -271,17 +273,6 @@ worst_case_risk_per_client_, n_iter_, stop_reason_, history_, client_labels_
         check_is_fitted(self)
         if not hasattr(self, "best_estimator_"):
             raise NotFittedError("there is no model after a fit with refit=False, only scores")
-
-    def _set_positive(self, rows: TrainingData) -> int:
-        """Position of the class that "f1" is of."""
-        self.__dict__.pop("pos_label_", None)  # of an earlier fit
-        labels = rows.classes.tolist()
-        totals = sum(np.bincount(each.codes, each.weights, len(labels)) for each in rows.clients)
-        positive = positive_class(labels, totals, self.pos_label)
-        if positive is None:
-            return 0
-        self.pos_label_ = labels[positive]
-        return positive
 
     def _set_best(self, best: FDRSVC) -> None:
         self.best_estimator_ = best

@@ -29,8 +29,8 @@ from fdrsvm.core.arrays import check_choice
 from fdrsvm.core.files import write_together
 from fdrsvm.core.plain_json import encode, plain
 from fdrsvm.data.rows import DataSettings, Rows
+from fdrsvm.decision.goals import positive_class
 from fdrsvm.errors import ConvergenceWarning, DegenerateModelWarning, InvalidInputError
-from fdrsvm.estimators.search import positive_class
 from fdrsvm.federated.rounds import Callback
 from fdrsvm.model.linear_model import POSITIVE, VERDICT, LinearModel
 from fdrsvm.model.model_file import model_bytes

@@ -14,6 +14,7 @@ import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum
+from functools import partial
 from typing import Any, Literal, NamedTuple, Protocol
 
 import numpy as np
@@ -329,7 +330,8 @@ class _Run:
     def _train(self, round_: int) -> _Exchange:
         """Ask, screen, advance; the state is the next one then."""
         algorithm, federation, state = self.algorithm, self.federation, self.state
-        asked = [algorithm.ask(federation, state, g) for g in range(federation.n_clients)]
+        ask = partial(algorithm.ask, federation, state)
+        asked = list(map(ask, range(federation.n_clients)))
         form = algorithm.expects(federation, asked[0])
         exchange = self._exchange(round_, self.method, asked, form, algorithm.judge)
         for g, fault in exchange.faults.items():

@@ -26,9 +26,9 @@ from fdrsvm.inspection.fitted import (
     fitted_attribute,
     names_for,
     parameters,
-    read_linear,
 )
 from fdrsvm.inspection.robustness import risk_curve
+from fdrsvm.model.reading import read_linear
 
 _DEFAULT_BALL: dict[str, Any] = {"kappa": 1.0, "norm": "linf", "support": None}
 _N_RADII = 51

@@ -11,7 +11,8 @@ from fdrsvm.core.arrays import Array, check_vector
 from fdrsvm.core.losses import MarginLoss
 from fdrsvm.core.vectors import Norm
 from fdrsvm.errors import InvalidInputError
-from fdrsvm.inspection.fitted import check_signs, read_linear
+from fdrsvm.inspection.fitted import check_signs
+from fdrsvm.model.reading import read_linear
 from fdrsvm.risk.ball import Support
 from fdrsvm.risk.worst_case import RiskOracle
 

@@ -12,13 +12,13 @@ import numpy as np
 from fdrsvm.core.arrays import Array
 from fdrsvm.core.plain_json import from_plain
 from fdrsvm.data.rows import Rows, match_labels
+from fdrsvm.decision.goals import positive_class, score_counts
 from fdrsvm.errors import (
     ConvergenceWarning,
     DegenerateModelWarning,
     InvalidInputError,
     UnsupportedError,
 )
-from fdrsvm.estimators.search import positive_class, score_counts
 from fdrsvm.estimators.training import fit, make_estimator
 from fdrsvm.model.linear_model import POSITIVE, LinearModel
 from fdrsvm.model.trained_ball import ROBUST

@@ -118,10 +118,21 @@ class LinearModel:
         return int(self.coef.shape[1])
 
     @property
+    def positive(self) -> int | None:
+        """Of two classes the position of the one looked for, such as the fault; of more, None.
+
+        It is the one that the record names, else the last.
+        """
+        if len(self.classes) > 2:
+            return None
+        return 0 if str(self.record.get(POSITIVE)) == str(self.classes[0]) else 1
+
+    @property
     def fingerprint(self) -> str:
         """SHA-256 of coefficients, row by row, and intercepts, as little-endian float64.
 
-        A threshold other than 0 comes last. The exports carry it, so that what runs in a machine can be traced to a model file.
+        A threshold other than 0 comes last. The exports carry it, so that what runs in a machine
+        can be traced to a model file.
         """
         cut = [self.threshold] if self.threshold else []
         numbers = np.concatenate([self.coef.ravel(), self.intercept, cut])
@@ -184,8 +195,9 @@ def score_rows(X: Matrix, coef: Array, intercept: Array) -> Array:
 def choose_labels(
     scores: Array, classes: npt.NDArray[Any], threshold: float = 0.0
 ) -> npt.NDArray[Any]:
-    """The second of two classes where the score is above the threshold, else the class of the
-    largest score, of equal ones the first.
+    """The second of two classes above the threshold; of more the one with the largest score.
+
+    Of equal ones it is the first.
     """
     index = scores > threshold if scores.ndim == 1 else scores.argmax(axis=1)
     labels: npt.NDArray[Any] = classes[index.astype(np.intp)]

@@ -1,0 +1,1 @@
+"""Where to cut the score that training proves: goals, thresholds, alarms, probabilities."""
