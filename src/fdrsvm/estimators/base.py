@@ -207,7 +207,7 @@ class LinearClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             proved.append((one.objective, one.lower_bound, one.gap, one.radius))
             own.append(one.risks)
         models, P = np.array(vectors), self.n_features_in_
-        self.classes_ = classes
+        self.classes_, self.threshold_ = classes, 0.0
         # The intercept is last, if there is one; the sum over no column is 0.
         self.coef_, self.intercept_ = models[:, :P].copy(), models[:, P:].sum(axis=1)
         self._set_certificates(proved)
@@ -233,12 +233,8 @@ class LinearClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         raise NotImplementedError
 
     def _set_positive(self, data: TrainingData, asked: Any = None) -> int | None:
-        """Of two classes the one that is looked for: the one asked for, else the rarer one.
-
-        They part at score 0 until somebody moves the threshold.
-        """
+        """Of two classes the one that is looked for: the one asked for, else the rarer one."""
         self.__dict__.pop("pos_label_", None)  # of an earlier fit
-        self.threshold_ = 0.0
         labels = data.classes.tolist()
         place = positive_class(labels, data.class_totals, asked)
         if place is not None:

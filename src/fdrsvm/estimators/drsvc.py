@@ -158,6 +158,7 @@ n_clipped_, n_features_in_, feature_names_in_
         (rows,), ((epsilon,), (kappa,), ball) = data.clients, self._balls(data)
         self.__dict__.pop("n_clipped_", None)  # of an earlier fit
         self.classes_, self.history_, self.stop_reason_ = data.classes, (), Stop.TOL.value
+        self.threshold_ = 0.0
         solutions, proved = [], []
         for signs in rows.signs:
             client = prepare_client(
