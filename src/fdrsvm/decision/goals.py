@@ -1,23 +1,72 @@
 """What a user wants of decisions, as a number computed from counts of rows.
 
-A goal is a name, or a callable on the counts: an array of shape (n_classes, n_classes) with the
-true class in the row and the predicted one in the column.
+Counts are an array of shape (n_classes, n_classes) with the true class in the row and the predicted
+one in the column. What is wanted is a name, a goal about one of two classes, or any callable on the
+counts.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import numpy as np
 
-from fdrsvm.core.arrays import Array, check_choice
+from fdrsvm.core.arrays import Array, check_choice, check_positive
 from fdrsvm.errors import InvalidInputError
 
-Scoring: TypeAlias = str | Callable[[Array], float]
-
-F1 = "f1"  # the only score that is of one class
+F1 = "f1"  # of the class that is looked for, as are the goals below
 DEFAULT_SCORING = "balanced_accuracy"
+
+
+@dataclass(frozen=True)
+class MissCost:
+    """The goal of least cost, where a fault that is missed costs as much as ``ratio`` false alarms.
+
+    Its score is minus the cost per row, in false alarms.
+    """
+
+    ratio: float
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "ratio", check_positive(self.ratio, "ratio"))
+
+    def of(self, counts: Array, positive: int) -> float:
+        """From counts as :func:`score_counts` takes them."""
+        missed, alarms = counts[positive, 1 - positive], counts[1 - positive, positive]
+        return -float((self.ratio * missed + alarms) / counts.sum())
+
+    def __str__(self) -> str:
+        return f"least cost, where a missed fault costs as much as {self.ratio:g} false alarms"
+
+
+@dataclass(frozen=True)
+class FalseAlarmRate:
+    """The goal to find most faults while at most a share ``rate`` of healthy rows is a false alarm.
+
+    Its score is the share of faults found; above the rate, minus the share of false alarms.
+    """
+
+    rate: float
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "rate", check_positive(self.rate, "rate"))
+        if self.rate >= 1.0:
+            raise InvalidInputError("rate", "must be below 1", f"it is {self.rate:g}")
+
+    def of(self, counts: Array, positive: int) -> float:
+        """From counts as :func:`score_counts` takes them."""
+        shares = counts[:, positive] / np.maximum(counts.sum(axis=1), np.finfo(float).tiny)
+        false_alarms = float(shares[1 - positive])
+        return float(shares[positive]) if false_alarms <= self.rate else -false_alarms
+
+    def __str__(self) -> str:
+        return f"most faults found with at most {100.0 * self.rate:g} % false alarms"
+
+
+Goal: TypeAlias = MissCost | FalseAlarmRate
+Scoring: TypeAlias = str | Goal | Callable[[Array], float]
 
 
 def score_counts(counts: Array, scoring: Scoring, positive: int = 1) -> float:
@@ -30,10 +79,12 @@ def score_counts(counts: Array, scoring: Scoring, positive: int = 1) -> float:
     scoring : str or callable
         As ``check_scoring`` gives it.
     positive : int
-        Position of the class that "f1" is of.
+        Position of the class that is looked for.
     """
     if not counts.any():
         return np.nan
+    if isinstance(scoring, MissCost | FalseAlarmRate):
+        return scoring.of(counts, positive)
     if scoring == F1:
         return float(np.nan_to_num(_f1_scores(counts)[positive]))
     score = _SCORES[scoring] if isinstance(scoring, str) else scoring
@@ -44,14 +95,15 @@ def check_scoring(scoring: Any, n_classes: int) -> Scoring:
     """A name that suits the number of classes, or a callable; None is the default."""
     if scoring is None:
         return DEFAULT_SCORING
-    if callable(scoring):
+    is_goal = isinstance(scoring, MissCost | FalseAlarmRate)
+    if callable(scoring) and not is_goal:
         return scoring  # type: ignore[no-any-return]
-    name = check_choice(scoring, "scoring", (F1, *_SCORES))
-    if name == F1 and n_classes > 2:
-        raise InvalidInputError(
-            "scoring", "'f1' is for two classes, 'f1_macro' for more", f"there are {n_classes}"
-        )
-    return name
+    if not is_goal:
+        check_choice(scoring, "scoring", (F1, *_SCORES))
+    if (is_goal or scoring == F1) and n_classes > 2:
+        rule = f"{scoring!r} is for two classes, 'f1_macro' for more"
+        raise InvalidInputError("scoring", rule, f"there are {n_classes}")
+    return scoring  # type: ignore[no-any-return]
 
 
 def positive_class(
@@ -103,3 +155,30 @@ _SCORES: dict[str, Callable[[Array], float]] = {
     "accuracy": lambda counts: float(np.trace(counts) / counts.sum()),
     "balanced_accuracy": balanced_accuracy,
 }
+
+
+# As typed, and as said: what comes after "=" is a number, in percent if it says so.
+_TYPED = {"balanced": DEFAULT_SCORING, "f1": F1, "f1-macro": "f1_macro", "accuracy": "accuracy"}
+_TYPED_GOALS: dict[str, type[Goal]] = {"cost": MissCost, "false-alarms": FalseAlarmRate}
+TYPED_FORMS = "balanced, f1, f1-macro, accuracy, cost=RATIO or false-alarms=PERCENT%"
+
+
+def read_goal(text: str) -> Scoring:
+    """What a user typed, such as "f1", "cost=20" or "false-alarms=1%"."""
+    name, _, value = text.partition("=")
+    try:
+        if name in _TYPED and not value:
+            return _TYPED[name]
+        number = float(value.removesuffix("%")) / (100.0 if value.endswith("%") else 1.0)
+        return _TYPED_GOALS[name](number)
+    except (KeyError, ValueError) as error:
+        found = error.found if isinstance(error, InvalidInputError) else f"it is {text!r}"
+        raise InvalidInputError("goal", f"must be {TYPED_FORMS}", found) from None
+
+
+def goal_in_words(scoring: Scoring, fault: Any = None) -> str:
+    """For people; ``fault`` is the label of the class that is looked for."""
+    if isinstance(scoring, str):
+        words = {F1: f"F1 of {str(fault)!r}", "f1_macro": "mean F1 over the classes"}
+        return words.get(scoring, scoring.replace("_", " "))
+    return str(scoring) if isinstance(scoring, MissCost | FalseAlarmRate) else "a score of your own"

@@ -301,8 +301,10 @@ class FederatedClassifier(LinearClassifier):
         self._fit(X, y, clients, sample_weight)
         return self
 
-    def _fit(self, X: Any, y: Any, clients: Any, sample_weight: Any) -> None:
-        """Warnings name the line that called the caller."""
+    def _fit(
+        self, X: Any, y: Any, clients: Any, sample_weight: Any, threshold: float = 0.0
+    ) -> None:
+        """Train, and cut scores at the threshold; warnings name the line that called the caller."""
         self._check_options()
         data = read_training_data(
             self,
@@ -325,6 +327,7 @@ class FederatedClassifier(LinearClassifier):
         )
         self._set_result(result, data.classes, data.client_labels, data.n_clipped)
         self._set_positive(data)
+        self.threshold_ = threshold
         self._warn_if_degenerate(data, stacklevel=3)
 
     def _check_options(self) -> None:

@@ -13,20 +13,29 @@ from sklearn.exceptions import FitFailedWarning, NotFittedError
 from sklearn.utils import column_or_1d
 from sklearn.utils.validation import check_is_fitted
 
-from fdrsvm.core.arrays import Array, check_count, check_flag
+from fdrsvm.core.arrays import (
+    Array,
+    check_choice,
+    check_count,
+    check_flag,
+    check_non_negative,
+)
 from fdrsvm.core.files import PathLike
 from fdrsvm.core.losses import MarginLoss
 from fdrsvm.core.vectors import Norm
 from fdrsvm.data.training_data import TrainingData, check_label_values, read_training_data
 from fdrsvm.decision.goals import Scoring, check_scoring
+from fdrsvm.decision.histograms import Aim, check_label_noise
 from fdrsvm.errors import ConvergenceWarning, UnsupportedError
 from fdrsvm.estimators.advice import Setting, Tally, judge
 from fdrsvm.estimators.base import LinearClassifier, seed_of
 from fdrsvm.estimators.fdrsvc import FDRSVC
 from fdrsvm.estimators.search import (
+    DEFAULT_GRID,
     FoldOutcome,
     Split,
     Trial,
+    assess,
     check_trial,
     grid_points,
     make_trials,
@@ -166,6 +175,8 @@ worst_case_risk_per_client_, n_iter_, stop_reason_, history_, client_labels_
         cv: int = 5,
         scoring: Scoring | None = "balanced_accuracy",
         pos_label: Any = None,
+        threshold: str = "tuned",
+        label_noise: float = 0.0,
         refit: bool = True,
         n_jobs: int | None = None,
         random_state: Any = None,
@@ -227,13 +238,23 @@ worst_case_risk_per_client_, n_iter_, stop_reason_, history_, client_labels_
         rows = read_training_data(self, X, y, class_weight=None, **given)
         self.scoring_ = check_scoring(self.scoring, len(rows.classes))
         positive = self._set_positive(rows, self.pos_label)
-        points = grid_points(self.param_grid, rows)
+        label_noise = check_non_negative(self.label_noise, "label_noise")
+        check_label_noise(label_noise, rows.class_totals)
+        is_tuned = check_choice(self.threshold, "threshold", ("tuned", "zero")) == "tuned"
+        points = grid_points(self._grid(), rows)
         # Trials may run in other processes, where nobody listens.
         trials = make_trials({**self._fixed(), "callbacks": ()}, points)
         for trial, data in _with_data(trials, partial(read_training_data, FDRSVC(), X, y, **given)):
             check_trial(trial, data)  # an option that breaks a rule is an error before any run
         splits = split_rows(rows, n_folds, seed_of(self.random_state))
-        results = tabulate(points, self._outcomes(trials, splits), self.scoring_, positive or 0)
+        aim = Aim(self.scoring_, positive or 0, label_noise)
+        outcomes, assessed = [], []
+        for folds in self._outcomes(trials, splits):
+            one, folds = assess(folds, splits, aim, is_tuned=is_tuned)
+            assessed.append(one)
+            outcomes.append(folds)
+        self.n_numbers_shared_ = sum(one.n_numbers for one in assessed)
+        results = tabulate(points, outcomes, assessed, aim)
         self._set_results(results)
         _warn(results, [point.get("tol", self.tol) for point in points])
         if self.verbose > 0:
@@ -243,7 +264,7 @@ worst_case_risk_per_client_, n_iter_, stop_reason_, history_, client_labels_
                 print(f"configuration {at + 1}, {params}: {told}")  # noqa: T201 - as asked for
         best = FDRSVC(**{**self._fixed(), **self.best_params_})
         if refit:
-            best._fit(X, y, **given)
+            best._fit(X, y, **given, threshold=float(results["threshold"][self.best_index_]))
             if positive is not None:
                 best.pos_label_ = self.pos_label_
             self._set_best(best)
@@ -274,6 +295,16 @@ worst_case_risk_per_client_, n_iter_, stop_reason_, history_, client_labels_
         if not hasattr(self, "best_estimator_"):
             raise NotFittedError("there is no model after a fit with refit=False, only scores")
 
+    def _grid(self) -> Any:
+        """What was given, else the defaults of parameters that nobody has set."""
+        if self.param_grid is not None:
+            return self.param_grid
+        own, usual = self.get_params(deep=False), type(self)().get_params(deep=False)
+        free = [
+            name for name in DEFAULT_GRID if own[name] is usual[name] or own[name] == usual[name]
+        ]
+        return free or {"epsilon": [self.epsilon]}
+
     def _set_best(self, best: FDRSVC) -> None:
         self.best_estimator_ = best
         for name in self._of_best:
@@ -294,7 +325,7 @@ worst_case_risk_per_client_, n_iter_, stop_reason_, history_, client_labels_
         # In memory: rows are not written to a disk on the way to another process.
         runs = Parallel(n_jobs=self.n_jobs, max_nbytes=None)
         by_run = runs(
-            delayed(run_trial)(trial, data, split, n_threads)
+            delayed(run_trial)(trial, data, len(split.classes), n_threads)
             for split in splits
             for trial, data in _with_data(trials, split.training_data)
         )
@@ -313,11 +344,10 @@ worst_case_risk_per_client_, n_iter_, stop_reason_, history_, client_labels_
                 f"none of {len(errors)} configurations has a score; the first: {first}"
             )
         self.cv_results_ = results
-        self.best_index_ = int(np.nanargmax(scores))
+        self.best_index_ = int(results["rank_test_score"].argmin())
         self.best_score_ = float(scores[self.best_index_])
         self.best_params_ = results["params"][self.best_index_]
         self.n_splits_ = results["counts"].shape[1]
-        self.n_numbers_shared_ = results["counts"].size
 
 
 def _with_data(

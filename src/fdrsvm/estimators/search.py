@@ -4,8 +4,9 @@ Folds     are drawn inside each client: it deals its rows, class after class in 
           folds in turn. So numbers of rows differ by at most one between folds, in all and in each
           class, and a client with two rows or more has training rows in every fold. One with fewer
           rows than folds has nothing held out in some.
-Counts    are all that a client hands over about its held-out rows: how often which class was taken
-          for which. The server sums them and scores the sums.
+Counts    are all that a client hands over about its held-out rows: of two classes how many scores
+          lie between which edges, of more how often which class was taken for which. The server
+          sums them over clients, and of two classes chooses where to cut.
 Trials    Configurations that differ in ``max_rounds`` only share a run: its rounds do not depend on
           how many are allowed, so that the model after T rounds is the one of a run that ends
           there.
@@ -24,10 +25,11 @@ from scipy import sparse
 from scipy.stats import rankdata
 from sklearn.model_selection import ParameterGrid
 
-from fdrsvm.core.arrays import Array, Matrix, check_count, check_non_negative
+from fdrsvm.core.arrays import Array, Matrix, check_choice, check_count, check_non_negative
 from fdrsvm.data.training_data import Client, Codes, TrainingData, auto_radius, read_training_data
-from fdrsvm.decision.goals import Scoring, score_counts
+from fdrsvm.decision.histograms import Aim, ask_histogram, best_cut, count_scores
 from fdrsvm.errors import FDRSVMError, InvalidInputError, UnsupportedError
+from fdrsvm.estimators.advice import BALANCED, FLAT
 from fdrsvm.estimators.fdrsvc import FDRSVC
 from fdrsvm.federated.federation import Federation
 from fdrsvm.federated.methods import OneVsRest
@@ -40,6 +42,8 @@ Folds: TypeAlias = npt.NDArray[np.intp]
 # The paper's grids: radii 1/(beta N_g) for beta = 100, 10, 1 and 0.1.
 _RADII = (0.1, 1.0, 10.0, 100.0)
 _KAPPAS = (0.1, 0.5, 1.0)
+_CLASS_WEIGHTS = (None, BALANCED)
+DEFAULT_GRID = ("epsilon", "kappa", "class_weight")  # parameters that have default values
 # What decides how rows are read; the other parameters come after that.
 _READING = ("class_weight", "support", "outside")
 ALWAYS_TRAINS = -1  # in place of a fold, for a row that is never held out
@@ -86,27 +90,60 @@ class Split:
 
 
 class FoldOutcome(NamedTuple):
-    """One configuration in one fold; ``error`` says why it has no counts."""
+    """One configuration in one fold; ``error`` says why it has no model."""
 
-    counts: Array
+    model: LinearModel | None
     gap: float
     error: str = ""
+
+
+class HeldOut(NamedTuple):
+    """Rows of a client that a model has not seen, with its scores: they stay with the client."""
+
+    name: Any
+    scores: Array
+    codes: Codes
+    weights: Array
+
+
+class Assessment(NamedTuple):
+    """One configuration on all held-out rows: what its clients counted, and where it is cut.
+
+    ``counts`` has shape (n_folds, n_classes, n_classes); ``n_numbers`` is how many counts a client
+    handed over. A flat model ignores all features, so that its ranking rests on nothing much.
+    """
+
+    counts: Array
+    threshold: float
+    n_numbers: int
+    is_flat: bool
 
 
 # --- the grid ---
 
 
 def grid_points(param_grid: Any, data: TrainingData) -> list[dict[str, Any]]:
-    """All points in the order of scikit-learn's ParameterGrid; None is the paper's small grid."""
-    if param_grid is None:
-        param_grid = {"epsilon": _default_radii(data), "kappa": _KAPPAS}
+    """All points in the order of scikit-learn's ParameterGrid.
+
+    Names alone stand for the default values of these parameters.
+    """
     is_listed = hasattr(param_grid, "__iter__") and not isinstance(param_grid, str | Mapping)
     grids = list(param_grid) if is_listed else [param_grid]
+    if is_listed and grids and all(isinstance(name, str) for name in grids):
+        grids = [_default_values(grids, data)]
     for grid in grids:
         _check_grid(grid, "has" if is_listed else "is")
     if not grids:
         raise InvalidInputError("param_grid", "must vary a parameter", "it is empty")
     return [dict(point) for point in ParameterGrid(grids)]
+
+
+def _default_values(names: Sequence[str], data: TrainingData) -> dict[str, Any]:
+    """The paper's small grid, with and without balanced classes."""
+    for name in names:
+        check_choice(name, "param_grid", DEFAULT_GRID)
+    values = {"epsilon": _default_radii(data), "kappa": _KAPPAS, "class_weight": _CLASS_WEIGHTS}
+    return {name: values[name] for name in names}
 
 
 def _check_grid(grid: Any, verb: str) -> None:
@@ -237,9 +274,10 @@ def check_trial(trial: Trial, data: TrainingData) -> None:
         Federation.checked(profiles, settings["client_weights"])
 
 
-def run_trial(trial: Trial, data: TrainingData, split: Split, n_threads: int) -> list[FoldOutcome]:
-    """Train across the clients on ``data``, then each client counts on its held-out rows."""
-    n_classes = len(split.classes)
+def run_trial(
+    trial: Trial, data: TrainingData, n_classes: int, n_threads: int
+) -> list[FoldOutcome]:
+    """Train across the clients on ``data``, a fold's training rows."""
     outcomes = []
     try:
         for result in train_once(trial.estimators, data, n_threads):
@@ -251,13 +289,14 @@ def run_trial(trial: Trial, data: TrainingData, split: Split, n_threads: int) ->
                 range(n_classes),
                 estimator=FDRSVC.__name__,
             )
-            counts = [held_out_counts(model, c.X, c.codes, c.weights) for c in split.held_out]
-            outcomes.append(FoldOutcome(np.asarray(np.sum(counts, axis=0)), result.gap))
+            outcomes.append(FoldOutcome(model, result.gap))
     except FDRSVMError as error:
-        nothing = np.zeros((n_classes, n_classes))
-        failed = FoldOutcome(nothing, np.inf, f"{type(error).__name__}: {error}")
-        return [failed] * len(trial.members)
+        return [_failed(error)] * len(trial.members)
     return outcomes
+
+
+def _failed(error: FDRSVMError) -> FoldOutcome:
+    return FoldOutcome(None, np.inf, f"{type(error).__name__}: {error}")
 
 
 def train_once(
@@ -301,6 +340,57 @@ def _settings(estimator: FDRSVC, data: TrainingData) -> dict[str, Any]:
 # --- counts ---
 
 
+def assess(
+    outcomes: Sequence[FoldOutcome], splits: Sequence[Split], aim: Aim, *, is_tuned: bool
+) -> tuple[Assessment, list[FoldOutcome]]:
+    """One configuration on the rows that each fold's model has not seen.
+
+    With ``is_tuned``, two classes are cut where the aim is met best, else at 0. The outcomes come
+    back, with an error where scores overflow.
+    """
+    n_classes = len(splits[0].classes)
+    nothing = Assessment(np.zeros((len(splits), n_classes, n_classes)), 0.0, 0, False)
+    if any(one.model is None for one in outcomes):
+        return nothing, list(outcomes)
+    try:
+        if n_classes > 2:
+            tables = np.array([_class_counts(*fold) for fold in zip(outcomes, splits, strict=True)])
+            return Assessment(tables, 0.0, tables.size, False), list(outcomes)
+        folds = [held_out(*fold) for fold in zip(outcomes, splits, strict=True)]
+    except FDRSVMError as error:
+        return nothing, [_failed(error)] * len(splits)
+
+    def ask(edges: Array) -> Array:
+        nothing = np.zeros((2, len(edges) + 1))  # of a fold in which no client has rows
+        return np.array(
+            [sum((count_scores(*one[1:], edges) for one in own), nothing) for own in folds]
+        )
+
+    histogram = ask_histogram(ask)
+    at, threshold = best_cut(histogram, aim) if is_tuned else (histogram.zero, 0.0)
+    is_flat = histogram.is_flat(2.0 * FLAT)
+    return (
+        Assessment(histogram.tables(at), threshold, histogram.n_numbers, is_flat),
+        list(outcomes),
+    )
+
+
+def held_out(outcome: FoldOutcome, split: Split) -> list[HeldOut]:
+    """The clients' part: the scores of their own rows."""
+    assert outcome.model is not None
+    return [
+        HeldOut(c.name, outcome.model.decision_function(c.X), c.codes, c.weights)
+        for c in split.held_out
+        if len(c.codes)
+    ]
+
+
+def _class_counts(outcome: FoldOutcome, split: Split) -> Array:
+    assert outcome.model is not None
+    counts = [held_out_counts(outcome.model, c.X, c.codes, c.weights) for c in split.held_out]
+    return np.asarray(np.sum(counts, axis=0))
+
+
 def held_out_counts(
     model: LinearModel, X: Matrix, y: Codes, sample_weight: Array | None = None
 ) -> Array:
@@ -333,26 +423,29 @@ def held_out_counts(
 def tabulate(
     points: Sequence[Mapping[str, Any]],
     outcomes: Sequence[Sequence[FoldOutcome]],
-    scoring: Scoring,
-    positive: int = 1,
+    assessed: Sequence[Assessment],
+    aim: Aim,
 ) -> dict[str, Any]:
     """Columns with an entry for each configuration, as in scikit-learn's ``cv_results_``.
 
-    ``outcomes`` are by configuration and fold; ``positive`` is the position of the class that "f1"
-    is of.
+    ``outcomes`` are by configuration and fold.
     """
-    counts = np.array([[fold.counts for fold in folds] for folds in outcomes])
+    counts = np.array([one.counts for one in assessed])
     errors = [next((fold.error for fold in folds if fold.error), "") for folds in outcomes]
-    by_fold = np.array(
-        [[score_counts(fold, scoring, positive) for fold in folds] for folds in counts]
-    )
-    pooled = np.array([score_counts(folds.sum(axis=0), scoring, positive) for folds in counts])
+    by_fold = np.array([[aim.score(fold) for fold in folds] for folds in counts])
+    pooled = np.array([aim.score(folds.sum(axis=0)) for folds in counts])
     pooled[[error != "" for error in errors]] = np.nan
     mean, std = np.full((2, len(points)), np.nan)
     for k, scores in enumerate(by_fold):
         known = scores[~np.isnan(scores)]
         if known.size and not np.isnan(pooled[k]):
             mean[k], std[k] = known.mean(), known.std()
+    is_flat = np.array([one.is_flat for one in assessed])
+    ranked = np.nan_to_num(pooled, nan=-np.inf)
+    if not is_flat.all():
+        ranked[
+            is_flat
+        ] = -np.inf  # whatever their score: nothing is proved about a ranking by w = 0
     return {
         "params": [dict(point) for point in points],
         **_parameter_columns(points),
@@ -360,7 +453,9 @@ def tabulate(
         "mean_test_score": mean,
         "std_test_score": std,
         "pooled_test_score": pooled,
-        "rank_test_score": rankdata(-np.nan_to_num(pooled, nan=-np.inf), "min").astype(np.int32),
+        "rank_test_score": rankdata(-ranked, "min").astype(np.int32),
+        "threshold": np.array([one.threshold for one in assessed]),
+        "is_flat": is_flat,
         "max_gap": np.array([max(fold.gap for fold in folds) for folds in outcomes]),
         "error": np.array(errors, dtype=object),
         "counts": counts,
