@@ -89,7 +89,9 @@ class LeftOutWarning(UserWarning):
 
 
 class DegenerateModelWarning(UserWarning):
-    """A model (almost) never predicts a class that occurs, or ignores all features.
+    """A model (almost) never predicts a class that occurs, ignores features, or has odd ones.
+
+    Features are odd if they are not on one scale, or if one of them only tells rows apart.
 
     Attributes
     ----------
@@ -99,12 +101,22 @@ class DegenerateModelWarning(UserWarning):
         What to do about it, in Python.
     command_line_remedy : str
         The same for ``fdrsvm fit``.
+    has_given_up : bool
+        Whether the model misses a class or ignores all features.
     """
 
-    def __init__(self, found: str, remedy: str = "", command_line_remedy: str = "") -> None:
+    def __init__(
+        self,
+        found: str,
+        remedy: str = "",
+        command_line_remedy: str = "",
+        *,
+        has_given_up: bool = True,
+    ) -> None:
         self.found = found
         self.remedy = remedy
         self.command_line_remedy = command_line_remedy
+        self.has_given_up = has_given_up
         super().__init__(found, remedy, command_line_remedy)
 
     def __str__(self) -> str:

@@ -40,7 +40,7 @@ def normal_scores(rng, n=2000, share=0.1, shift=1.5, scale=1.0):
 
 
 def best_by_sorting(scores, codes, value):
-    """The largest value of (healthy kept, false alarms, missed, found) over all cuts, by sorting."""
+    """The largest value of (healthy kept, false alarms, missed, found) over all cuts."""
     order = np.argsort(scores)
     below = np.concatenate([[0], np.cumsum(codes[order])])  # of the second class
     kept = np.arange(len(codes) + 1) - below

@@ -102,24 +102,33 @@ def show_table(headings: Sequence[str], rows: Sequence[Sequence[str]], n_left: i
     _put(drawn.get())  # with rich's own colours, if it is a terminal
 
 
+class Watch:
+    """Puts how far the work is on a line: call it with a round, or with trials done and of all."""
+
+    def __init__(self, put: Callable[[str], None]) -> None:
+        self._put = put
+
+    def __call__(self, record: RoundRecord, model: Any) -> None:  # noqa: ARG002
+        """After a round."""
+        gap = f"{record.gap:.1e}"
+        self._put(f"round {record.round}: objective {record.objective:.5g}, certified gap {gap}")
+
+    def trials(self, done: int, of_all: int) -> None:
+        """After one configuration has been trained on one fold."""
+        self._put(f"trying settings by cross-validation: {done} of {of_all}")
+
+
 @contextlib.contextmanager
-def progress(title: str) -> Iterator[Callable[[RoundRecord, Any], None]]:
-    """A line on stderr that follows the rounds, if that is a terminal; else nothing."""
+def progress(title: str) -> Iterator[Watch]:
+    """A line on stderr that follows the work, if that is a terminal; else nothing."""
     if not sys.stderr.isatty():
-        yield lambda record, model: None  # noqa: ARG005
+        yield Watch(lambda line: None)  # noqa: ARG005
         return
     from rich.console import Console
     from rich.text import Text
 
     with Console(stderr=True, highlight=False).status(Text(printable(title))) as status:
-
-        def show(record: RoundRecord, model: Any) -> None:  # noqa: ARG001
-            status.update(
-                f"round {record.round}: objective {record.objective:.5g}, certified gap "
-                f"{record.gap:.1e}"
-            )
-
-        yield show
+        yield Watch(status.update)
 
 
 def number(value: float, digits: int = 4) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,11 +17,12 @@ from fdrsvm.cli.commands import (
     output_option,
     set_option,
 )
-from fdrsvm.cli.console import number, progress, say, show_table, warn
+from fdrsvm.cli.console import number, progress, say, say_lines, show_table, warn
 from fdrsvm.errors import InvalidInputError
 
 if TYPE_CHECKING:
     from fdrsvm.estimators.training import FitSettings, Training
+    from fdrsvm.model.linear_model import LinearModel
 
 _ABOVE_TOL = 3
 _DEGENERATE = 4
@@ -30,7 +31,9 @@ _DEGENERATE = 4
 @click.command(
     cls=Command,
     epilog="""\b
-example: fdrsvm fit plants/ --set epsilon=0.01 --set norm=l2
+example: fdrsvm fit plants/
+         fdrsvm fit plants/ --goal false-alarms=1% --label-noise 0.1
+         fdrsvm fit plants/ --no-tune --set epsilon=0.01 --set norm=l2
          fdrsvm fit --client north=a.csv --client south=b.csv --contract contract.json
          fdrsvm fit all.csv --client-column plant --scaling standard
          fdrsvm fit --config run.toml --set tol=1e-6
@@ -56,14 +59,30 @@ example: fdrsvm fit plants/ --set epsilon=0.01 --set norm=l2
     help="balanced: every class weighs the same, however rare it is; weights of your own are a "
     "parameter, class_weight.",
 )
-@set_option("A parameter of the estimator, such as epsilon=0.01")
+@click.option(
+    "--goal",
+    metavar="GOAL",
+    help="What is tuned for: balanced (accuracy, each class weighs the same), f1 (of the faults), "
+    "cost=20 (a missed fault costs as much as 20 false alarms), false-alarms=1% (most faults found "
+    "at that rate), f1-macro, accuracy [balanced].",
+)
+@click.option(
+    "--label-noise",
+    type=float,
+    metavar="SHARE",
+    help="Share of the recorded labels that are wrong, if it is known, such as 0.1 [0].",
+)
+@click.option("--no-tune", is_flag=True, help="Train once, with the settings given; cut at 0.")
+@set_option("A parameter of the estimator, which is not tuned then, such as epsilon=0.01")
 @output_option("run", "Folder for model.safetensors and certificate.json.")
 def fit(output: Path, **options: Any) -> int:
     """Train a model across clients, with a certificate.
 
     DATA are CSV or Parquet files, each a client called after its file, or folders of such files.
-    Every column but the labels is a feature. The exit code is 3 if the certified gap is above tol,
-    4 if the model (almost) never predicts a class or ignores all features.
+    Every column but the labels is a feature. Radius, price of a wrong label, class weight and the
+    threshold between the classes are chosen by cross-validation within the clients, for the goal;
+    what is set is left as it is. The exit code is 3 if the certified gap is above tol, 4 if the
+    model (almost) never predicts a class or ignores all features.
     """
     from fdrsvm.data.rows import read_rows
     from fdrsvm.estimators.training import train, write_training
@@ -74,7 +93,7 @@ def fit(output: Path, **options: Any) -> int:
         raise InvalidInputError("--output", "must be a folder", f"{output} is a file")
     rows = read_rows(settings.data)
     with progress("training") as watch:
-        training = train(settings, rows, watch)
+        training = train(settings, rows, watch, watch.trials)
     model, certificate = write_training(training, output)
     _show(training)
     say()
@@ -84,8 +103,9 @@ def fit(output: Path, **options: Any) -> int:
         warn(text)
     if training.verdict is not None:
         warn(training.verdict)
+    if training.has_given_up:
         return _DEGENERATE
-    return _ABOVE_TOL if training.warnings else 0
+    return _ABOVE_TOL if training.is_short else 0
 
 
 def _settings(
@@ -97,6 +117,9 @@ def _settings(
     estimator: str | None,
     fault: str | None,
     class_weight: str | None,
+    goal: str | None,
+    label_noise: float | None,
+    no_tune: bool,
     parameters: dict[str, Any],
     **given: Any,
 ) -> FitSettings:
@@ -115,14 +138,43 @@ def _settings(
         scaling=scaling or settings.scaling,
         clip=settings.clip or settings.data.clip,
         fault=fault or settings.fault,
+        goal=goal or settings.goal,
+        label_noise=settings.label_noise if label_noise is None else label_noise,
+        tune=settings.tune and not no_tune,
     )
     typed = parameters | ({} if class_weight is None else {"class_weight": class_weight})
     return settings.with_params({name: read_value(value) for name, value in typed.items()})
 
 
+def _tuning_lines(model: LinearModel) -> Iterator[str]:
+    """What was chosen, and what it gives on rows that its training had not seen."""
+    from fdrsvm.core.plain_json import from_plain
+    from fdrsvm.model.linear_model import TUNING
+
+    found = model.record[TUNING]
+    names = {"epsilon": "radius", "kappa": "price of a wrong label", "class_weight": "class weight"}
+    yield f"Tuned by {found['n_folds']}-fold cross-validation for {found['goal']}:"
+    for name, value in from_plain(found["chosen"]).items():
+        values = value.values() if isinstance(value, dict) else [value]
+        texts = {number(one) if isinstance(one, float) else str(one or "none") for one in values}
+        said = next(iter(texts)) if len(texts) == 1 else f"by client, {min(texts)} to {max(texts)}"
+        yield f"  {names.get(name, name)}: {said}"
+    if model.positive is None:
+        return
+    fault, healthy = str(model.classes[model.positive]), str(model.classes[1 - model.positive])
+    yield f"  threshold of the score: {number(model.threshold)} (above it {model.classes[1]!s})"
+    counts = found["counts"]
+    hits, alarms = counts[model.positive], counts[1 - model.positive]
+    rate = 100.0 * alarms[model.positive] / max(sum(alarms), 1.0)
+    yield (
+        f"On held-out rows: {hits[model.positive]:.9g} of {sum(hits):.9g} {fault!r} found, "
+        f"{alarms[model.positive]:.9g} false alarms ({rate:.2g} % of {healthy!r} rows)"
+    )
+
+
 def _show(training: Training) -> None:
     from fdrsvm.inspection.certifying import proved
-    from fdrsvm.model.linear_model import POSITIVE
+    from fdrsvm.model.linear_model import POSITIVE, TUNING
 
     model, rows = training.model, training.rows
     classes = ", ".join(map(str, model.classes))
@@ -132,8 +184,12 @@ def _show(training: Training) -> None:
         f"classes {classes}, scaling {model.record['scaling']['method']}"
     )
     if POSITIVE in model.record:
-        say(f"F1 counts {model.record[POSITIVE]!r}; --fault chooses another")
+        fault = str(model.record[POSITIVE])
+        say(f"what is looked for is {fault!r}; --fault chooses another")
     say()
+    if TUNING in model.record:
+        say_lines(_tuning_lines(model))
+        say()
     certificate = model.certificate
     objective = "objective" if model.estimator == "FedSVC" else "worst-case risk"
     headings = ["rounds", objective, "lower bound", "certified gap"]

@@ -160,6 +160,7 @@ _SCORES: dict[str, Callable[[Array], float]] = {
 # As typed, and as said: what comes after "=" is a number, in percent if it says so.
 _TYPED = {"balanced": DEFAULT_SCORING, "f1": F1, "f1-macro": "f1_macro", "accuracy": "accuracy"}
 _TYPED_GOALS: dict[str, type[Goal]] = {"cost": MissCost, "false-alarms": FalseAlarmRate}
+DEFAULT_GOAL = "balanced"
 TYPED_FORMS = "balanced, f1, f1-macro, accuracy, cost=RATIO or false-alarms=PERCENT%"
 
 

@@ -20,6 +20,7 @@ the same in every unit, if they are given in it; the defaults are made for featu
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -40,6 +41,8 @@ HALF = 0.5
 RARE = 0.5
 BALANCED = "balanced"
 _LARGE, _SMALL = 1e3, 1e-3
+_UNLIKE = 100.0
+_ENOUGH_IDS, _FIRST_ROWS = 20, 32
 
 _IN_PYTHON = {
     "do": "use ",
@@ -217,22 +220,78 @@ def _remedy(setting: Setting, is_flat: bool, balances: bool, words: dict[str, st
     return f"{words['do']}{steps[0]}{others}"
 
 
-# --- the size of the features ---
+# --- columns ---
 
 
-def scale_advice(data: TrainingData) -> str:
-    """What to do about the size of the features; empty where there is nothing wrong with it."""
-    largest = 0.0
-    for client in data.clients:
-        values: Array = client.X.data if sparse.issparse(client.X) else client.X
-        largest = max(largest, float(values.max(initial=0.0)), -float(values.min(initial=0.0)))
-    if largest == 0.0 or _SMALL <= largest <= _LARGE:
-        return ""
-    return (
-        f"features are up to {largest:.1e} in size, and epsilon, kappa, rho and step sizes are in "
-        "their unit: scale them to about 1, say with FederatedMinMaxScaler (fdrsvm fit "
-        "--scaling minmax)"
-    )
+class ColumnAdvice(NamedTuple):
+    """What is odd about columns of features, and what to do about it.
+
+    ``size`` is a sentence about the size of all, empty if nothing is wrong with it; ``scales`` is
+    about features of very different size, ``ids`` about columns that count the rows.
+    """
+
+    size: str
+    scales: DegenerateModelWarning | None
+    ids: DegenerateModelWarning | None
+
+
+def look_at_columns(parts: Sequence[Matrix], names: Sequence[str] | None) -> ColumnAdvice:
+    """Advice about the columns of all clients' rows together.
+
+    Columns are of very different size where one spreads over 100 times as much as another: in one
+    radius for all, the smaller ones do not count. A column is taken for an identifier if no two
+    rows share a value and these are whole numbers that fill at least half of an evenly spaced
+    range, which readings of 20 rows or more do not.
+    """
+    low, high, n_rows, is_sparse = np.inf, -np.inf, 0, sparse.issparse(parts[0])
+    for part in parts:
+        ends = part.min(axis=0), part.max(axis=0)
+        if is_sparse:
+            ends = ends[0].toarray().ravel(), ends[1].toarray().ravel()
+        low, high = np.minimum(low, ends[0]), np.maximum(high, ends[1])
+        n_rows += part.shape[0]
+    largest = max(0.0, float(high.max()), -float(low.min()))
+    size = ""
+    if largest != 0.0 and not _SMALL <= largest <= _LARGE:
+        size = (
+            f"features are up to {largest:.1e} in size, and epsilon, kappa, rho and step sizes are "
+            "in their unit: scale them to about 1, say with FederatedMinMaxScaler (fdrsvm fit "
+            "--scaling minmax)"
+        )
+    unnamed = map("column {}".format, range(len(low)))
+    labels = list(unnamed) if names is None else list(map(repr, names))
+    scales = ids = None
+    spread = high - low
+    some = np.flatnonzero(spread > 0.0)
+    if some.size and spread[some].max() > _UNLIKE * spread[some].min():
+        wide, narrow = some[spread[some].argmax()], some[spread[some].argmin()]
+        scales = DegenerateModelWarning(
+            f"features are not on one scale ({labels[wide]} spreads over {spread[wide]:.3g}, "
+            f"{labels[narrow]} over {spread[narrow]:.3g}), and the radius is the same for all",
+            "scale them, say with FederatedMinMaxScaler",
+            "train again: fdrsvm fit ... --scaling minmax",
+            has_given_up=False,
+        )
+    counters = []
+    for at in [] if is_sparse or n_rows < _ENOUGH_IDS else some.tolist():
+        first = parts[0][:_FIRST_ROWS, at]
+        if (first != np.round(first)).any():  # of readings hardly any column goes further
+            continue
+        values = np.sort(np.concatenate([part[:, at] for part in parts]))
+        gaps = np.diff(values)
+        if gaps.min() > 0.0 and spread[at] <= 2.0 * n_rows * gaps.min():
+            counters.append(at)
+    if counters:
+        listed = ", ".join(labels[at] for at in counters)
+        typed = " ".join(f"--ignore {shlex.quote(names[at])}" for at in counters) if names else ""
+        ids = DegenerateModelWarning(
+            f"{listed} {'looks' if len(counters) == 1 else 'look'} like an identifier or a clock: "
+            "no two rows share a value, and the values are evenly spaced",
+            "leave out what is no reading",
+            f"leave out what is no reading: fdrsvm fit ... {typed}",
+            has_given_up=False,
+        )
+    return ColumnAdvice(size, scales, ids)
 
 
 def mean_hinge(data: TrainingData, models: Array, shares: Array) -> Array:

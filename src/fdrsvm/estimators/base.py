@@ -24,11 +24,12 @@ from fdrsvm.data.training_data import (
 from fdrsvm.decision.goals import positive_class
 from fdrsvm.errors import CorruptDataError
 from fdrsvm.estimators.advice import (
+    ColumnAdvice,
     Setting,
     flip_share,
     judge,
+    look_at_columns,
     pool_tallies,
-    scale_advice,
     tally_rows,
 )
 from fdrsvm.federated.rounds import Result, RoundRecord
@@ -241,8 +242,10 @@ class LinearClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             self.pos_label_ = labels[place]
         return place
 
-    def _warn_if_degenerate(self, data: TrainingData, stacklevel: int) -> None:
-        """A DegenerateModelWarning at most; ``stacklevel`` counts from the caller."""
+    def _warn_if_degenerate(
+        self, data: TrainingData, columns: ColumnAdvice, stacklevel: int
+    ) -> None:
+        """A DegenerateModelWarning for each fault; ``stacklevel`` counts from the caller."""
         # Weights of classes are not rows. A class of weight 0 is one that nobody wants found.
         each = np.zeros(len(data.classes))
         np.divide(1.0, data.class_weights, out=each, where=data.class_weights > 0.0)
@@ -259,9 +262,10 @@ class LinearClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             has_radius=any(epsilons),
             is_solved=self.tol == 0.0 or bool(np.max(self.gap_) <= self.tol),
         )
-        warning = judge(pool_tallies(tallies), data.classes.tolist(), setting)
-        if warning is not None:
-            warnings.warn(warning, stacklevel=stacklevel + 1)
+        fault = judge(pool_tallies(tallies), data.classes.tolist(), setting)
+        for warning in (fault, columns.scales, columns.ids):
+            if warning is not None:
+                warnings.warn(warning, stacklevel=stacklevel + 1)
 
 
 class FederatedClassifier(LinearClassifier):
@@ -296,7 +300,8 @@ class FederatedClassifier(LinearClassifier):
             features.
         DegenerateModelWarning
             If the model finds fewer than one in a hundred training rows of a class, or ignores all
-            features (its score varies by at most 0.02 over the training rows); with a remedy.
+            features (its score varies by at most 0.02 over the training rows); if one feature
+            spreads over 100 times as much as another, or is an identifier; with a remedy.
         """
         self._fit(X, y, clients, sample_weight)
         return self
@@ -317,18 +322,20 @@ class FederatedClassifier(LinearClassifier):
             outside=self.outside,
             merge=self.merges_rows,
         )
+        names = getattr(self, "feature_names_in_", None)
+        columns = look_at_columns([client.X for client in data.clients], names)
         result = train(
             **self._settings(data),
             n_threads=self.n_threads,
             callbacks=self.callbacks,
             verbose=self.verbose,
-            advice=scale_advice(data),
+            advice=columns.size,
             stacklevel=3,
         )
         self._set_result(result, data.classes, data.client_labels, data.n_clipped)
         self._set_positive(data)
         self.threshold_ = threshold
-        self._warn_if_degenerate(data, stacklevel=3)
+        self._warn_if_degenerate(data, columns, stacklevel=3)
 
     def _check_options(self) -> None:
         """What does not go together, before any work is done."""

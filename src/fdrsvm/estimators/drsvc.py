@@ -13,7 +13,7 @@ from fdrsvm.core.losses import Hinge, MarginLoss
 from fdrsvm.core.vectors import Norm, dual_norm
 from fdrsvm.data.training_data import TrainingData, radii, read_training_data
 from fdrsvm.errors import ConvergenceWarning, UnsupportedError
-from fdrsvm.estimators.advice import scale_advice
+from fdrsvm.estimators.advice import look_at_columns
 from fdrsvm.estimators.base import LinearClassifier
 from fdrsvm.federated.methods import Bundle
 from fdrsvm.federated.rounds import Callback, Stop
@@ -134,12 +134,14 @@ n_clipped_, n_features_in_, feature_names_in_
             support=self.support,
             outside=self.outside,
         )
+        names = getattr(self, "feature_names_in_", None)
+        columns = look_at_columns([client.X for client in data.clients], names)
         if is_hinge and self.support is None:
             self._solve(data)
         else:
-            self._run(data)
+            self._run(data, columns.size)
         self._set_positive(data)
-        self._warn_if_degenerate(data, stacklevel=2)
+        self._warn_if_degenerate(data, columns, stacklevel=2)
         return self
 
     def _balls(self, data: TrainingData) -> tuple[list[float], list[float], dict[str, Any]]:
@@ -187,7 +189,7 @@ n_clipped_, n_features_in_, feature_names_in_
                     stacklevel=3,
                 )
 
-    def _run(self, data: TrainingData) -> None:
+    def _run(self, data: TrainingData, advice: str) -> None:
         """What the direct solver is not for: the bundle method with one client."""
         epsilons, kappas, ball = self._balls(data)
         ball |= {"support": self.support, "loss": self.loss}
@@ -198,7 +200,7 @@ n_clipped_, n_features_in_, feature_names_in_
             tol=self.tol,
             callbacks=self.callbacks,
             verbose=self.verbose,
-            advice=scale_advice(data),
+            advice=advice,
             max_rounds_name="max_iter",
             stacklevel=3,
         )

@@ -272,6 +272,10 @@ worst_case_risk_per_client_, n_iter_, stop_reason_, history_, client_labels_
             _warn_if_degenerate(results["counts"][self.best_index_].sum(axis=0), rows, best)
         return self
 
+    def listen(self, tell: Callable[[int, int], None]) -> None:
+        """Have ``tell`` called with the number of trials done, and of all, during the next fit."""
+        self._tell = tell
+
     def decision_function(self, X: Any) -> Array:
         """Scores of the best estimator, see :meth:`FDRSVC.decision_function`."""
         self._check_has_model()
@@ -323,14 +327,17 @@ worst_case_risk_per_client_, n_iter_, stop_reason_, history_, client_labels_
         """By configuration and fold."""
         n_threads = self.n_threads if effective_n_jobs(self.n_jobs) == 1 else 1
         # In memory: rows are not written to a disk on the way to another process.
-        runs = Parallel(n_jobs=self.n_jobs, max_nbytes=None)
+        runs = Parallel(n_jobs=self.n_jobs, max_nbytes=None, return_as="generator")
         by_run = runs(
             delayed(run_trial)(trial, data, len(split.classes), n_threads)
             for split in splits
             for trial, data in _with_data(trials, split.training_data)
         )
         by_point: dict[int, list[FoldOutcome]] = {}
-        for trial, outcomes in zip([*trials] * len(splits), by_run, strict=True):
+        tell, all_runs = self.__dict__.pop("_tell", None), [*trials] * len(splits)
+        for at, (trial, outcomes) in enumerate(zip(all_runs, by_run, strict=True)):
+            if tell is not None:
+                tell(at + 1, len(all_runs))
             for member, outcome in zip(trial.members, outcomes, strict=True):
                 by_point.setdefault(member, []).append(outcome)
         return [by_point[member] for member in sorted(by_point)]

@@ -18,7 +18,7 @@ from fdrsvm.core.arrays import (
 )
 from fdrsvm.data.training_data import TrainingData, client_shares, radii
 from fdrsvm.errors import ConvergenceWarning
-from fdrsvm.estimators.advice import mean_hinge, scale_advice
+from fdrsvm.estimators.advice import ColumnAdvice, mean_hinge
 from fdrsvm.estimators.base import FederatedClassifier, LinearClassifier, seed_of
 from fdrsvm.federated.methods import FedAvg, FedDRO, FedProx, FedSGD
 from fdrsvm.federated.rounds import Callback, Result
@@ -152,7 +152,9 @@ class FedSVC(FederatedClassifier):
         newest, P = result.newest.reshape(len(self.coef_), -1), self.n_features_in_
         self.coef_, self.intercept_ = newest[:, :P].copy(), newest[:, P:].sum(axis=1)
 
-    def _warn_if_degenerate(self, data: TrainingData, stacklevel: int) -> None:
+    def _warn_if_degenerate(
+        self, data: TrainingData, columns: ColumnAdvice, stacklevel: int
+    ) -> None:
         """Steps that are too long for the features leave a model worse than none.
 
         One remedy then, not two that contradict each other.
@@ -161,9 +163,9 @@ class FedSVC(FederatedClassifier):
         models = np.column_stack([self.coef_, self.intercept_])
         loss = float(mean_hinge(data, models, shares).max())
         if loss < 1.0:
-            super()._warn_if_degenerate(data, stacklevel + 1)
+            super()._warn_if_degenerate(data, columns, stacklevel + 1)
             return
-        remedy = scale_advice(data) or "try a smaller learning_rate or more rounds"
+        remedy = columns.size or "try a smaller learning_rate or more rounds"
         warnings.warn(
             f"{self.algorithm}: after {self.n_iter_} rounds the mean hinge loss is {loss:.2g}, "
             f"no better than that of the model 0, with a certified relative gap of "

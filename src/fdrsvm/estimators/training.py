@@ -5,9 +5,12 @@ The sections of the file are
     data       files or folder, clients, label, fault, client_column, ignore, contract, clip
     scaling    method, clip
     model      estimator, and any parameter of it
+    decision   tune, goal, label_noise, folds, probabilities
 
 Unknown names are refused. Paths are relative to the TOML file. The run reads the rows, scales them,
-fits, folds the scaling into the weights, and keeps how it went.
+tunes and fits, folds the scaling into the weights, and keeps how it went. Tuned are the parameters
+that nobody has set, and where the scores are cut; with ``tune = false`` the model is trained once,
+and cut at 0.
 """
 
 from __future__ import annotations
@@ -17,7 +20,7 @@ import inspect
 import json
 import tomllib
 import warnings
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -27,19 +30,21 @@ import numpy as np
 import fdrsvm
 from fdrsvm.core.arrays import check_choice
 from fdrsvm.core.files import write_together
-from fdrsvm.core.plain_json import encode, plain
+from fdrsvm.core.plain_json import encode, plain, to_plain
 from fdrsvm.data.rows import DataSettings, Rows
-from fdrsvm.decision.goals import positive_class
-from fdrsvm.errors import ConvergenceWarning, DegenerateModelWarning, InvalidInputError
+from fdrsvm.decision.goals import DEFAULT_GOAL, goal_in_words, positive_class, read_goal
+from fdrsvm.errors import DegenerateModelWarning, InvalidInputError
+from fdrsvm.estimators.advice import look_at_columns
+from fdrsvm.estimators.search import DEFAULT_GRID
 from fdrsvm.federated.rounds import Callback
-from fdrsvm.model.linear_model import POSITIVE, VERDICT, LinearModel
+from fdrsvm.model.linear_model import POSITIVE, TUNING, VERDICT, LinearModel
 from fdrsvm.model.model_file import model_bytes
 from fdrsvm.model.trained_ball import balls, client_weights
 from fdrsvm.model.unscaling import METHODS, learn_scaling
 
 ESTIMATORS = ("FDRSVC", "DRSVC", "FedSVC")
 MODEL, CERTIFICATE = "model.safetensors", "certificate.json"
-_CERTIFIED = ("data", "scaling", POSITIVE, VERDICT)
+_CERTIFIED = ("data", "scaling", POSITIVE, TUNING, VERDICT)
 # No seconds: the same command gives the same file.
 _KEPT_OF_A_ROUND = ("round", "objective", "lower_bound", "gap", "n_answers", "bytes_up")
 
@@ -49,7 +54,23 @@ _KEPT_OF_A_ROUND = ("round", "objective", "lower_bound", "gap", "n_answers", "by
 
 @dataclass(frozen=True)
 class FitSettings:
-    """A training run; ``fault`` is the class that scores of one class are of."""
+    """A training run.
+
+    Attributes
+    ----------
+    fault : str or None
+        The class that is looked for, of two; by default the rarer one.
+    tune : bool
+        Whether cross-validation chooses radius, label price, class weight and threshold, as far as
+        they are not set. For FDRSVC; the others are trained once.
+    goal : str or None
+        What the threshold and the rest are to be best for, as :func:`read_goal` reads it; None is
+        balanced accuracy.
+    label_noise : float
+        Share of labels that are wrong, as far as known.
+    folds : int
+        Of the cross-validation.
+    """
 
     data: DataSettings = field(default_factory=DataSettings)
     scaling: str = "minmax"
@@ -57,6 +78,15 @@ class FitSettings:
     estimator: str = "FDRSVC"
     params: Mapping[str, Any] = field(default_factory=dict)
     fault: str | None = None
+    tune: bool = True
+    goal: str | None = None
+    label_noise: float = 0.0
+    folds: int = 5
+
+    @property
+    def is_tuned(self) -> bool:
+        """Whether anything is tuned: that is for FDRSVC."""
+        return self.tune and self.estimator == "FDRSVC"
 
     def with_data(self, **given: Any) -> FitSettings:
         """With what is given in place of the file's; files in place of all files."""
@@ -73,6 +103,15 @@ class FitSettings:
         check_choice(self.scaling, "scaling", METHODS)
         known = parameter_names(self.estimator)
         _refuse_unknown(self.params, known, f"parameters of {self.estimator}")
+        read_goal(self.goal or DEFAULT_GOAL)
+        if not self.is_tuned:
+            for name in ("goal", "label_noise"):
+                if getattr(self, name):
+                    raise InvalidInputError(
+                        name,
+                        "must not be given where nothing is tuned",
+                        "tuning is for FDRSVC, and without --no-tune",
+                    )
 
 
 # The keys of each section of a file with what they are by default, which also tells their type.
@@ -91,6 +130,12 @@ _SECTIONS: dict[str, dict[str, Any]] = {
     },
     "scaling": {"method": FitSettings.scaling, "clip": FitSettings.clip},
     "model": {"estimator": FitSettings.estimator},
+    "decision": {
+        "tune": FitSettings.tune,
+        "goal": "",
+        "label_noise": FitSettings.label_noise,
+        "folds": FitSettings.folds,
+    },
 }
 
 
@@ -113,7 +158,7 @@ def read_configuration(path: Path) -> FitSettings:
         raise InvalidInputError("config", "must be TOML", f"{path}: {error}") from None
     _refuse_unknown(content, _SECTIONS, f"{path}: sections")
     given = {name: _read_section(content.get(name, {}), name, path) for name in _SECTIONS}
-    data, scaling, model = given["data"], given["scaling"], given["model"]
+    data, scaling, model, decision = (given[name] for name in _SECTIONS)
     files, named, ignore = data["files"], data["clients"], data["ignore"]
     if not all(isinstance(text, str) for text in [*files, *named.values(), *ignore]):
         raise InvalidInputError(f"{path}: [data]", "files and columns must be text", "some are not")
@@ -132,6 +177,7 @@ def read_configuration(path: Path) -> FitSettings:
         clip=scaling["clip"],
         estimator=model.pop("estimator"),
         fault=data["fault"] or None,
+        **{**decision, "goal": decision["goal"] or None},
     )
     return settings.with_params({name: read_value(value) for name, value in model.items()})
 
@@ -173,42 +219,70 @@ def _refuse_unknown(given: Iterable[str], known: Iterable[str], what: str) -> No
 class Training:
     """A trained model, ready to be written.
 
-    ``warnings`` say where it fell short of its tolerance, ``verdict`` whether it has given up.
+    Attributes
+    ----------
+    model, rows
+        What was trained, and on what.
+    warnings : tuple of str
+        What was said on the way, such as where a tolerance was not reached.
+    is_short : bool
+        Whether the model's own certified gap is above what was asked for.
+    verdict : str or None
+        What is wrong with it, and what to type about that.
+    has_given_up : bool
+        Whether it misses a class or ignores all features.
     """
 
     model: LinearModel
     rows: Rows
     warnings: tuple[str, ...]
+    is_short: bool = False
     verdict: str | None = None
+    has_given_up: bool = False
 
 
-def train(settings: FitSettings, rows: Rows, watch: Callback | None = None) -> Training:
+def train(
+    settings: FitSettings,
+    rows: Rows,
+    watch: Callback | None = None,
+    tell: Callable[[int, int], None] | None = None,
+) -> Training:
     """Fit as the settings say.
 
     Parameters
     ----------
     settings : FitSettings
-        Estimator, parameters, scaling.
+        Estimator, parameters, scaling, and what is tuned.
     rows : Rows
         What the clients have.
     watch : callable, optional
-        Called with a RoundRecord and a model after each round.
+        Called with a RoundRecord and a model after each round of the last training.
+    tell : callable, optional
+        Called with the number of trials done and of all, while configurations are tried.
     """
     settings.check()
     classes, totals = np.unique(rows.labels, return_counts=True)
     positive = positive_class(classes.tolist(), totals, settings.fault, "fault")
     scaling, X = learn_scaling(rows, settings.scaling, clip=settings.clip)
-    estimator = make_estimator(settings.estimator, settings.params, rows.labels)
+    name, params = settings.estimator, settings.params
+    if settings.is_tuned:
+        name, params = "FDRSVCCV", _search_params(settings)
+    estimator = make_estimator(name, params, rows.labels)
     if watch is not None:
         estimator.set_params(callbacks=(watch,))
+    if settings.is_tuned and tell is not None:
+        estimator.listen(tell)
     with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always", ConvergenceWarning)
-        warnings.simplefilter("always", DegenerateModelWarning)
+        warnings.simplefilter("always")
         fit(estimator, X, rows)
-    estimator.feature_names_in_ = np.array(rows.feature_names, dtype=object)
-    scaled: LinearModel = estimator._linear_model()
-    said = [one.message for one in caught if isinstance(one.message, DegenerateModelWarning)]
-    verdict = said[0].for_command_line if said else None
+    trained = estimator.best_estimator_ if settings.is_tuned else estimator
+    trained.feature_names_in_ = np.array(rows.feature_names, dtype=object)
+    scaled: LinearModel = trained._linear_model()
+    faults = [one.message for one in caught if isinstance(one.message, DegenerateModelWarning)]
+    ids = look_at_columns([rows.X], rows.feature_names).ids  # scaled, they are whole no more
+    if ids is not None and not any(str(one) == str(ids) for one in faults):
+        faults.append(ids)
+    verdict = "; ".join(one.for_command_line for one in faults) or None
     record = {
         "scaling": scaling.to_record(),
         "history": {
@@ -217,10 +291,44 @@ def train(settings: FitSettings, rows: Rows, watch: Callback | None = None) -> T
         "data": _facts(scaled, rows),
         **({} if positive is None else {POSITIVE: classes.tolist()[positive]}),
         **({} if verdict is None else {VERDICT: verdict}),
+        **({TUNING: _tuning(settings, estimator)} if settings.is_tuned else {}),
     }
     model = scaling.fold(replace(scaled, record=dict(plain(record, "record"))))
-    short = tuple(str(one.message) for one in caught if one.category is ConvergenceWarning)
-    return Training(model, rows, short, verdict)
+    said = [one.message for one in caught if not isinstance(one.message, DegenerateModelWarning)]
+    tol = float(estimator.tol)
+    is_short = tol > 0.0 and bool(np.max(estimator.gap_) > tol)
+    has_given_up = any(one.has_given_up for one in faults)
+    return Training(model, rows, tuple(map(str, said)), is_short, verdict, has_given_up)
+
+
+def _search_params(settings: FitSettings) -> dict[str, Any]:
+    """Parameters of FDRSVCCV: what is set stays as it is."""
+    free = [name for name in DEFAULT_GRID if name not in settings.params]
+    return {
+        **settings.params,
+        # Where all is set, only the threshold is left.
+        "param_grid": free or {"kappa": [settings.params["kappa"]]},
+        "cv": settings.folds,
+        "scoring": read_goal(settings.goal or DEFAULT_GOAL),
+        "pos_label": settings.fault,
+        "label_noise": settings.label_noise,
+        "random_state": 0,  # the same command gives the same model
+    }
+
+
+def _tuning(settings: FitSettings, search: Any) -> dict[str, Any]:
+    """How the search chose, for a model's record: counts of held-out rows, and no row."""
+    best, results = search.best_index_, search.cv_results_
+    return {
+        "goal": goal_in_words(search.scoring_, getattr(search, "pos_label_", None)),
+        "label_noise": settings.label_noise,
+        "n_folds": search.n_splits_,
+        "n_configurations": len(results["params"]),
+        "chosen": {name: to_plain(value, name) for name, value in search.best_params_.items()},
+        "threshold": search.threshold_,
+        "score": search.best_score_,
+        "counts": results["counts"][best].sum(axis=0).tolist(),
+    }
 
 
 def make_estimator(name: str, params: Mapping[str, Any], y: Any) -> Any:

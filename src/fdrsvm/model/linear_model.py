@@ -21,8 +21,9 @@ from fdrsvm.errors import InvalidInputError, NumericalError
 
 Label: TypeAlias = str | int | float | bool
 
-# What ``fit`` keeps in a model's record about its classes.
+# What ``fit`` keeps in a model's record about its decisions.
 POSITIVE = "positive"  # of two classes: the one that scores of one class are of
+TUNING = "tuning"  # how cross-validation chose parameters and threshold
 VERDICT = "verdict"  # what is wrong with the model, if anything is, and what to type about it
 
 
