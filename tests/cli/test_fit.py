@@ -74,7 +74,9 @@ def test_all_ways_to_name_clients_give_the_same_file(home, tmp_path, capsys):
         )
     ):
         out = tmp_path / str(number)
-        code, _, err = call(capsys, "fit", *arguments, "--set", "epsilon=0.02", "--output", out)
+        code, _, err = call(
+            capsys, "fit", *arguments, "--no-tune", "--set", "epsilon=0.02", "--output", out
+        )
         assert code == 0, err
         assert (out / "model.safetensors").read_bytes() == first
 
@@ -88,7 +90,7 @@ def test_parquet_gives_the_model_of_the_csv(home, tmp_path, capsys):
         columns = {**dict(zip(FEATURES, X.T, strict=True)), "label": y.tolist()}
         parquet.write_table(pyarrow.table(columns), tmp_path / f"{name}.parquet")
     code, _, err = call(
-        capsys, "fit", tmp_path, "--set", "epsilon=0.02", "--output", tmp_path / "run"
+        capsys, "fit", tmp_path, "--no-tune", "--set", "epsilon=0.02", "--output", tmp_path / "run"
     )
     assert code == 0, err
     first = (home / "plants-run" / "model.safetensors").read_bytes()
@@ -156,18 +158,19 @@ def test_one_warning_names_all_that_may_help_and_can_be_typed(tmp_path, capsys):
     for name in CLIENTS[:2]:
         X, y = rows_of(name)
         write_csv(tmp_path / "big" / f"{name}.csv", 1e6 * X, y)
-    options = ("--scaling", "none", "--set", "max_rounds=2", "--output", tmp_path / "run")
+    options = ("--no-tune", "--scaling", "none", "--set", "max_rounds=2", "--output")
+    options = (*options, tmp_path / "run")
     _, _, err = call(capsys, "fit", tmp_path / "big", *options)
     (line,) = [one for one in err.splitlines() if "gap" in one]
     assert "max_rounds is 2" in line
     assert "--scaling minmax" in line
 
 
-def test_it_says_which_class_f1_counts(home):
+def test_it_says_which_class_is_looked_for(home):
     kept = json.loads((home / "plants-run" / "certificate.json").read_text())
-    said = f"F1 counts {kept['positive']!r}; --fault chooses another"
+    said = f"what is looked for is {kept['positive']!r}; --fault chooses another"
     assert said in (home / "plants.txt").read_text().splitlines()
-    assert "F1" not in (home / "three.txt").read_text()
+    assert "--fault" not in (home / "three.txt").read_text()
 
 
 def test_three_classes_have_a_certificate_each(home):
@@ -255,7 +258,7 @@ def test_wrong_options_are_named_with_their_rule(home, tmp_path, capsys, argumen
     ("text", "rule"),
     [
         ("[data", "config: must be TOML"),
-        ("[date]\n", "must be among data, scaling, model; unknown: date"),
+        ("[date]\n", "must be among data, scaling, model, decision; unknown: date"),
         ("data = 1\n", "must be a section [data]"),
         ("[data]\nlabels = 'x'\n", "keys of [data]: must be among files"),
         ("[data]\nfiles = 'x.csv'\n", "files: must be of type list"),

@@ -81,10 +81,14 @@ def test_the_search_warns_once_at_the_callers_line_with_and_without_a_model():
     X, y, plants = make_faults()
     grid = {"epsilon": [0.001, 0.01]}
     for refit in (True, False):
-        search = FDRSVCCV(grid, cv=2, tol=1e-2, random_state=0, refit=refit)
+        search = FDRSVCCV(grid, cv=2, tol=1e-2, random_state=0, refit=refit, threshold="zero")
         with pytest.warns(DegenerateModelWarning, match=r"never .* of 1200 rows are") as caught:
             search.fit(X, y, clients=plants)
         assert [one.filename for one in caught] == [__file__]
+    tuned = FDRSVCCV(grid, cv=2, tol=1e-2, random_state=0)  # flat in all the grid: said, once
+    with pytest.warns(DegenerateModelWarning, match="ignores all features") as caught:
+        tuned.fit(X, y, clients=plants)
+    assert [one.filename for one in caught] == [__file__]
     search = FDRSVCCV(grid, cv=2, tol=1e-2, random_state=0, class_weight="balanced")
     assert warned(search, X, y, plants) == []
     assert search.best_score_ > 0.65

@@ -23,7 +23,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -235,7 +235,15 @@ class ColumnAdvice(NamedTuple):
     ids: DegenerateModelWarning | None
 
 
-def look_at_columns(parts: Sequence[Matrix], names: Sequence[str] | None) -> ColumnAdvice:
+class HasRows(Protocol):
+    """A client's data, or anybody's."""
+
+    @property
+    def X(self) -> Matrix:  # noqa: N802 - a matrix
+        """Rows by columns."""
+
+
+def look_at_columns(clients: Sequence[HasRows], names: Sequence[str] | None) -> ColumnAdvice:
     """Advice about the columns of all clients' rows together.
 
     Columns are of very different size where one spreads over 100 times as much as another: in one
@@ -243,13 +251,15 @@ def look_at_columns(parts: Sequence[Matrix], names: Sequence[str] | None) -> Col
     rows share a value and these are whole numbers that fill at least half of an evenly spaced
     range, which readings of 20 rows or more do not.
     """
-    low, high, n_rows, is_sparse = np.inf, -np.inf, 0, sparse.issparse(parts[0])
-    for part in parts:
-        ends = part.min(axis=0), part.max(axis=0)
+    first = clients[0].X
+    n_rows, is_sparse, low = 0, sparse.issparse(first), np.full(first.shape[1], np.inf)
+    high = -low
+    for client in clients:
+        ends = client.X.min(axis=0), client.X.max(axis=0)
         if is_sparse:
             ends = ends[0].toarray().ravel(), ends[1].toarray().ravel()
         low, high = np.minimum(low, ends[0]), np.maximum(high, ends[1])
-        n_rows += part.shape[0]
+        n_rows += client.X.shape[0]
     largest = max(0.0, float(high.max()), -float(low.min()))
     size = ""
     if largest != 0.0 and not _SMALL <= largest <= _LARGE:
@@ -274,10 +284,10 @@ def look_at_columns(parts: Sequence[Matrix], names: Sequence[str] | None) -> Col
         )
     counters = []
     for at in [] if is_sparse or n_rows < _ENOUGH_IDS else some.tolist():
-        first = parts[0][:_FIRST_ROWS, at]
-        if (first != np.round(first)).any():  # of readings hardly any column goes further
+        few = first[:_FIRST_ROWS, at]
+        if (few != np.round(few)).any():  # of readings hardly any column goes further
             continue
-        values = np.sort(np.concatenate([part[:, at] for part in parts]))
+        values = np.sort(np.concatenate([client.X[:, at] for client in clients]))
         gaps = np.diff(values)
         if gaps.min() > 0.0 and spread[at] <= 2.0 * n_rows * gaps.min():
             counters.append(at)

@@ -323,7 +323,7 @@ class FederatedClassifier(LinearClassifier):
             merge=self.merges_rows,
         )
         names = getattr(self, "feature_names_in_", None)
-        columns = look_at_columns([client.X for client in data.clients], names)
+        columns = look_at_columns(data.clients, names)
         result = train(
             **self._settings(data),
             n_threads=self.n_threads,

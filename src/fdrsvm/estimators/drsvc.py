@@ -135,7 +135,7 @@ n_clipped_, n_features_in_, feature_names_in_
             outside=self.outside,
         )
         names = getattr(self, "feature_names_in_", None)
-        columns = look_at_columns([client.X for client in data.clients], names)
+        columns = look_at_columns(data.clients, names)
         if is_hinge and self.support is None:
             self._solve(data)
         else:

@@ -279,7 +279,7 @@ def train(
     trained.feature_names_in_ = np.array(rows.feature_names, dtype=object)
     scaled: LinearModel = trained._linear_model()
     faults = [one.message for one in caught if isinstance(one.message, DegenerateModelWarning)]
-    ids = look_at_columns([rows.X], rows.feature_names).ids  # scaled, they are whole no more
+    ids = look_at_columns([rows], rows.feature_names).ids  # scaled, they are whole no more
     if ids is not None and not any(str(one) == str(ids) for one in faults):
         faults.append(ids)
     verdict = "; ".join(one.for_command_line for one in faults) or None
