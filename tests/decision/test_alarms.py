@@ -403,7 +403,7 @@ def test_the_statement_says_what_a_plant_manager_can_read():
     sure = AlarmThreshold(0.05, 0.9, 0.05).fit(simple(), column(np.arange(240)))
     promise = sure.alarms_[None]
     assert promise.n_left_out == 12
-    worst = math.ceil(promise.worst_rate * 1e5) / 1e3
+    worst = math.ceil(promise.worst_rate * 1e4) / 1e2  # four digits
     assert sure.statement_ == (
         "With a confidence of 90 %, a healthy reading sets off the alarm with a probability of at "
         "most 5 %: at one reading a minute about 504 false alarms a week at most. It holds as long "

@@ -337,7 +337,8 @@ class PlantAlarm:
     @property
     def statement(self) -> str:
         """What is promised, in words."""
-        whose = "" if self.client is None else f" of plant {self.client}"
+        name = "" if self.client is None else str(self.client)
+        whose = f" of {'' if name.lower().startswith('plant') else 'plant '}{name}" if name else ""
         sure = (
             "" if self.confidence is None else f"With a confidence of {_percent(self.confidence)}, "
         )

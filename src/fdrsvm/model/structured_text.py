@@ -143,9 +143,8 @@ def _header(model: LinearModel) -> Iterator[str]:
         yield _comment(f"Class {number}: {json.dumps(label)}")
     for key, value in model.certificate.items():
         yield _comment(f"Certificate {json.dumps(key)}: {json.dumps(value)}")
-    for line in textwrap.wrap(
-        json.dumps(model.alarm_statement or "").strip('"'), _MAX_COMMENT - 10
-    ):
+    said = json.dumps(model.alarm_statement or "")[1:-1].replace("*", "\\u002a")
+    for line in textwrap.wrap(said, _MAX_COMMENT - len("Alarm: ")):
         yield _comment(f"Alarm: {line}")
     yield _comment(f"SHA-256 of the coefficients: {model.fingerprint}")
 
