@@ -2,12 +2,15 @@
 
 import json
 import math
+import re
 from fractions import Fraction
+from pathlib import Path
 from statistics import NormalDist
 
 import numpy as np
 import pandas as pd
 import pytest
+from benchmarks.alarms import ai4i_alarms, pump_alarms
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import sparse, stats
@@ -28,6 +31,9 @@ from fdrsvm.model.export import to_json, to_onnx, to_structured_text
 from fdrsvm.model.linear_model import LinearModel
 from fdrsvm.model.model_file import load_model, save_model
 from tests.estimators.structured_text import FunctionBlock
+
+DOCS = Path(__file__).parents[2] / "docs"
+PAGE = (DOCS / "alarms.md").read_text(encoding="utf-8")
 
 
 def simple(classes=("healthy", "leak"), positive="leak", coef=((1.0,),), **fields):
@@ -376,6 +382,17 @@ def test_the_rarer_class_of_training_is_the_fault_wherever_it_is_sorted(rng):
         AlarmThreshold(0.05, pos_label="ok").fit(model, X[y == "ok"])
 
 
+def test_the_fault_can_be_named_as_a_number_or_as_text():
+    model = simple((-1.0, 1.0), 1.0)
+    for name in (-1, -1.0, "-1.0"):
+        assert (
+            AlarmThreshold(0.05, pos_label=name)
+            .fit(model.cut_at(-1e6), column(np.arange(19)))
+            .model_.record["positive"]
+            == -1.0
+        )
+
+
 def test_it_is_a_scikit_learn_object():
     alarm = AlarmThreshold(rate=0.05, trim=0.1)
     assert clone(alarm).get_params() == alarm.get_params()
@@ -502,3 +519,40 @@ def test_healthy_rows_that_look_faulty_are_warned_of():
     with pytest.warns(MixedInFaultsWarning, match="takes 30 of 30 healthy rows for 'leak'"):
         AlarmThreshold(0.05).fit(first.cut_at(1.0), X)
     AlarmThreshold(0.05).fit(first.cut_at(0.0), X)
+
+
+# ---------------------------------------------------------------- the page
+
+
+def test_the_code_of_the_page_prints_what_the_page_says(capsys):
+    ((code, printed),) = re.findall(r"```python\n(.*?)```\n\n```text\n(.*?)```", PAGE, re.S)
+    exec(compile(code, "docs/alarms.md", "exec"), {})
+    assert capsys.readouterr().out == printed
+
+
+def test_the_rows_needed_are_those_on_the_page():
+    rows = re.findall(r"^\| ([\d.]+) % \| (\d+) \| (\d+) \|$", PAGE, re.M)
+    assert len(rows) == 4
+    for percent, on_average, sure in rows:
+        rate = float(percent) / 100
+        assert Wish.checked(rate).least_rows() == int(on_average)
+        assert Wish.checked(rate, 0.9).least_rows() == int(sure)
+
+
+def test_the_pump_has_the_alarms_of_the_page():
+    found = pump_alarms(n_seeds=1)
+    # Of 250 healthy rows, 5 % and four standard deviations; the goal is .69 of the smallest leak.
+    assert found.false_alarms <= 0.05 + 4 * math.sqrt(2 * 0.05 * 0.95 / 250)
+    smallest, *others = found.found.values()
+    assert smallest >= 0.69
+    assert others == [1.0, 1.0, 1.0]
+
+
+@pytest.mark.slow
+def test_real_rows_have_the_alarms_of_the_page():
+    path = DOCS.parents[1] / "shared" / "data" / "ai4i" / "ai4i2020.tsv"
+    if not path.exists():
+        pytest.skip("the AI4I rows are not in ../shared/data/ai4i")
+    false_alarms, found = ai4i_alarms(path)
+    assert 0.03 <= false_alarms <= 0.06
+    assert f"| {false_alarms:.3f} | {found['faults']:.2f} |".replace("0.", ".") in PAGE

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
-import numpy as np
 
 from fdrsvm.cli.commands import PATH, Command, fault_option, json_option, takes_data
 from fdrsvm.cli.console import number, say, say_json, say_words, show_table, warn
@@ -169,8 +168,7 @@ def _found(threshold: AlarmThreshold, faulty: Rows | None) -> dict[Any, tuple[in
     for key in threshold.alarms_ if faulty is not None else ():
         assert faulty is not None
         X = faulty.X if key is None else faulty.of(key).X
-        alarms = threshold.alarms(X, key) if len(X) else np.zeros(0, dtype=bool)
-        counts[key] = (int(alarms.sum()), len(X))
+        counts[key] = (int(threshold.alarms(X, key).sum()) if len(X) else 0, len(X))
     return counts
 
 

@@ -399,7 +399,8 @@ def _with_fault(model: Any, pos_label: Any) -> LinearModel:
         )
     if pos_label is None:
         return linear
-    place = positive_class(linear.classes, (0, 0), pos_label)
+    same = [label for label in linear.classes if label == pos_label]  # 1 and 1.0
+    place = positive_class(linear.classes, (0, 0), same[0] if same else pos_label)
     return linear.with_record(**{POSITIVE: linear.classes[place or 0]})
 
 
