@@ -13,6 +13,7 @@ from fdrsvm.errors import (
     FDRSVMError,
     InvalidInputError,
     LeftOutWarning,
+    MixedInFaultsWarning,
     NumericalError,
     QuorumError,
     UnsupportedError,
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from fdrsvm.core.losses import MarginLoss
     from fdrsvm.data.contract import ContractError, Feature, FeatureContract
     from fdrsvm.data.scaling import FederatedMinMaxScaler, FederatedStandardScaler
+    from fdrsvm.decision.alarms import AlarmThreshold
     from fdrsvm.estimators.drsvc import DRSVC
     from fdrsvm.estimators.fdrsvc import FDRSVC
     from fdrsvm.estimators.fdrsvccv import FDRSVCCV
@@ -40,6 +42,7 @@ __version__ = "0.2.0.dev0"
 
 # Names are found on first use, so that ``import fdrsvm`` loads neither NumPy nor SciPy.
 _HOME = {
+    "AlarmThreshold": "fdrsvm.decision.alarms",
     "ContractError": "fdrsvm.data.contract",
     "DRSVC": "fdrsvm.estimators.drsvc",
     "FDRSVC": "fdrsvm.estimators.fdrsvc",
@@ -67,6 +70,7 @@ __all__ = [
     "DRSVC",
     "FDRSVC",
     "FDRSVCCV",
+    "AlarmThreshold",
     "ClientError",
     "ContractError",
     "ConvergenceWarning",
@@ -81,6 +85,7 @@ __all__ = [
     "InvalidInputError",
     "LeftOutWarning",
     "MarginLoss",
+    "MixedInFaultsWarning",
     "NumericalError",
     "QuorumError",
     "RiskOracle",

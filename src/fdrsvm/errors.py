@@ -88,6 +88,10 @@ class LeftOutWarning(UserWarning):
     """A run went on without a client: its certificate is that of the others."""
 
 
+class MixedInFaultsWarning(UserWarning):
+    """Some rows that were given as healthy do not look it: alarms set on them may find little."""
+
+
 class DegenerateModelWarning(UserWarning):
     """A model (almost) never predicts a class that occurs, ignores features, or has odd ones.
 

@@ -14,6 +14,7 @@ import click
 from fdrsvm import __version__
 from fdrsvm.cli import federation
 from fdrsvm.cli.add_ons import Program
+from fdrsvm.cli.alarm import alarm
 from fdrsvm.cli.audit_leak import audit_leak
 from fdrsvm.cli.bench import bench
 from fdrsvm.cli.certify import certify
@@ -50,7 +51,7 @@ def root() -> None:
     """Certified robust classifiers for data that cannot be pooled."""
 
 
-_OWN = (demo, fit, predict, evaluate, certify, report, export, audit_leak, bench)
+_OWN = (demo, fit, predict, evaluate, certify, report, alarm, export, audit_leak, bench)
 for _command in (*_OWN, *federation.COMMANDS):
     root.add_command(_command)
 

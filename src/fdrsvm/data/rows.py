@@ -178,6 +178,14 @@ def read_rows(
     )
 
 
+def has_labels(settings: DataSettings) -> bool:
+    """Whether some file has the column of labels; one that was named is expected in all."""
+    is_named = settings.label != DataSettings.label
+    return is_named or any(
+        settings.label in read_table(path).by_name for _, path in _find_files(settings)
+    )
+
+
 def _find_files(settings: DataSettings) -> list[tuple[str | None, Path]]:
     """All files with their clients, in order; the client is None where a column tells."""
     files = []

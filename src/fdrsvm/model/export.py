@@ -15,7 +15,7 @@ import numpy as np
 from fdrsvm.core.files import PathLike, write_atomically
 from fdrsvm.core.plain_json import encode
 from fdrsvm.errors import UnsupportedError
-from fdrsvm.model.linear_model import LinearModel
+from fdrsvm.model.linear_model import ALARM, LinearModel
 from fdrsvm.model.structured_text import to_structured_text
 
 __all__ = ["to_json", "to_onnx", "to_structured_text", "write_onnx"]
@@ -57,6 +57,8 @@ def to_onnx(model: LinearModel) -> bytes:
         "gap": encode(model.certificate.get("gap")),
         "threshold": model.threshold,
     }
+    if model.alarm_statement is not None:
+        content["alarm"] = encode(model.record[ALARM])
     texts = {key: json.dumps(value, allow_nan=False) for key, value in content.items()}
     texts |= {"estimator": model.estimator, "fingerprint": model.fingerprint}
     onnx.helper.set_model_props(proto, texts)

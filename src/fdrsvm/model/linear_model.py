@@ -25,6 +25,7 @@ Label: TypeAlias = str | int | float | bool
 POSITIVE = "positive"  # of two classes: the one that scores of one class are of
 TUNING = "tuning"  # how cross-validation chose parameters and threshold
 VERDICT = "verdict"  # what is wrong with the model, if anything is, and what to type about it
+ALARM = "alarm"  # what is promised of alarms at the model's threshold
 
 
 @dataclass(frozen=True, eq=False)
@@ -129,6 +130,13 @@ class LinearModel:
         return 0 if str(self.record.get(POSITIVE)) == str(self.classes[0]) else 1
 
     @property
+    def alarm_statement(self) -> str | None:
+        """What the record promises of alarms at this threshold, in words; None without alarms."""
+        kept = self.record.get(ALARM)
+        said = kept.get("statement") if isinstance(kept, dict) else None
+        return said if isinstance(said, str) and self.positive is not None else None
+
+    @property
     def fingerprint(self) -> str:
         """SHA-256 of coefficients, row by row, and intercepts, as little-endian float64.
 
@@ -156,8 +164,9 @@ class LinearModel:
         return choose_labels(self.decision_function(X), np.array(self.classes), self.threshold)
 
     def cut_at(self, threshold: float) -> LinearModel:
-        """The same score with another threshold."""
-        return LinearModel.checked(**{**vars(self), "threshold": threshold})
+        """The same score with another threshold, of which no alarm promises anything."""
+        record = {name: value for name, value in self.record.items() if name != ALARM}
+        return LinearModel.checked(**{**vars(self), "threshold": threshold, "record": record})
 
     def with_record(self, **kept: Any) -> LinearModel:
         """The same model with more in its record."""

@@ -10,6 +10,7 @@ from __future__ import annotations
 import itertools
 import json
 import re
+import textwrap
 import unicodedata
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import Any
@@ -69,9 +70,10 @@ def to_structured_text(
     name : str
         Name of the block.
     alarm_on : labels, optional
-        The classes that set ``Alarm``. By default ``classes[1]`` if there are two and they are
-        numbers or booleans, as in -1 and 1. Sorted text does not tell which class is the fault,
-        so with text there is no ``Alarm`` unless asked for.
+        The classes that set ``Alarm``. By default the fault if the threshold is that of an alarm,
+        else ``classes[1]`` if there are two and they are numbers or booleans, as in -1 and 1.
+        Sorted text does not tell which class is the fault, so with text there is no other
+        ``Alarm`` unless asked for.
     """
     if not _is_identifier(name):
         raise InvalidInputError("name", "must be a legal identifier", f"it is {name!r}")
@@ -96,6 +98,8 @@ def to_structured_text(
 
 
 def _alarm_numbers(model: LinearModel, alarm_on: Collection[Label] | None) -> list[int]:
+    if alarm_on is None and model.alarm_statement is not None and model.positive is not None:
+        return [model.positive + 1]
     if alarm_on is None:
         usual = len(model.classes) == 2 and not isinstance(model.classes[0], str)
         return [2] if usual else []
@@ -139,6 +143,9 @@ def _header(model: LinearModel) -> Iterator[str]:
         yield _comment(f"Class {number}: {json.dumps(label)}")
     for key, value in model.certificate.items():
         yield _comment(f"Certificate {json.dumps(key)}: {json.dumps(value)}")
+    said = json.dumps(model.alarm_statement or "")[1:-1].replace("*", "\\u002a")
+    for line in textwrap.wrap(said, _MAX_COMMENT - len("Alarm: ")):
+        yield _comment(f"Alarm: {line}")
     yield _comment(f"SHA-256 of the coefficients: {model.fingerprint}")
 
 
