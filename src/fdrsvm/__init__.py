@@ -6,6 +6,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 from fdrsvm.errors import (
+    CalibrationWarning,
     ClientError,
     ConvergenceWarning,
     CorruptDataError,
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from fdrsvm.core.losses import MarginLoss
     from fdrsvm.data.contract import ContractError, Feature, FeatureContract
     from fdrsvm.data.scaling import FederatedMinMaxScaler, FederatedStandardScaler
+    from fdrsvm.decision.calibration import FederatedCalibrator
     from fdrsvm.estimators.drsvc import DRSVC
     from fdrsvm.estimators.fdrsvc import FDRSVC
     from fdrsvm.estimators.fdrsvccv import FDRSVCCV
@@ -47,6 +49,7 @@ _HOME = {
     "Feature": "fdrsvm.data.contract",
     "FeatureContract": "fdrsvm.data.contract",
     "FedSVC": "fdrsvm.estimators.fedsvc",
+    "FederatedCalibrator": "fdrsvm.decision.calibration",
     "FederatedMinMaxScaler": "fdrsvm.data.scaling",
     "FederatedStandardScaler": "fdrsvm.data.scaling",
     "MarginLoss": "fdrsvm.core.losses",
@@ -67,6 +70,7 @@ __all__ = [
     "DRSVC",
     "FDRSVC",
     "FDRSVCCV",
+    "CalibrationWarning",
     "ClientError",
     "ContractError",
     "ConvergenceWarning",
@@ -76,6 +80,7 @@ __all__ = [
     "Feature",
     "FeatureContract",
     "FedSVC",
+    "FederatedCalibrator",
     "FederatedMinMaxScaler",
     "FederatedStandardScaler",
     "InvalidInputError",
