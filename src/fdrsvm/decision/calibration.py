@@ -28,7 +28,6 @@ from fdrsvm.core.arrays import (
     check_choice,
     check_count,
     check_flag,
-    check_non_negative,
     check_vector,
     entry_error,
 )
@@ -45,7 +44,7 @@ from fdrsvm.model.reading import read_linear
 from fdrsvm.model.sigmoids import (
     Probabilities,
     Sigmoid,
-    logit,
+    check_noise,
     probabilities,
     probabilities_of_scores,
 )
@@ -139,7 +138,8 @@ def client_sums(rows: ScoredRows, question: Question) -> Array:
     distances = rows.scores - question.centre
     if question.scale is None:
         return np.array([dot(masses, np.abs(distances))])
-    z = np.clip(distances / question.scale, -_LARGEST_Z, _LARGEST_Z)
+    with np.errstate(over="ignore"):
+        z = np.clip(distances / question.scale, -_LARGEST_Z, _LARGEST_Z)
     doubt = np.where(rows.is_class, *(1.0 / (total + 2.0) for total in question.totals[::-1]))
     signs = np.where(rows.is_class, 1.0, -1.0)
     sums = []
@@ -232,13 +232,17 @@ class _Place:
         """
         _, g0, g1, h00, h01, h11 = self.sums
         if is_flat:
-            g0, h00, h01 = 0.0, h11, 0.0
+            g0, h00, h01 = 0.0, 1.0, 0.0
+        # In units in which both curvatures are 1: neither outliers nor tiny masses matter then.
+        d0, d1 = (1.0 / math.sqrt(abs(h)) if h else 1.0 for h in (h00, h11))
+        g0, g1, h01 = g0 * d0, g1 * d1, h01 * d0 * d1
+        h00, h11 = (math.copysign(1.0, h) if h else 0.0 for h in (h00, h11))
         spread = math.hypot(h00 - h11, 2.0 * h01)
         largest, least = 0.5 * (h00 + h11 + spread), 0.5 * (h00 + h11 - spread)
-        shift = max(0.0, -2.0 * least, 1e-12 * max(abs(largest), 1e-290) - least)
+        shift = max(0.0, -2.0 * least, 1e-12 * max(abs(largest), 1.0) - least)
         h00, h11 = h00 + shift, h11 + shift
         determinant = h00 * h11 - h01 * h01
-        step = ((h01 * g1 - h11 * g0) / determinant, (h01 * g0 - h00 * g1) / determinant)
+        step = d0 * (h01 * g1 - h11 * g0) / determinant, d1 * (h01 * g0 - h00 * g1) / determinant
         length = math.hypot(*step)
         longest = 10.0 * (1.0 + math.hypot(self.slope, self.intercept))
         factor = min(1.0, longest / length) if length else 1.0
@@ -302,34 +306,34 @@ def fit_sigmoid(ask: Ask, label_noise: float = 0.0, name: str = "the class") -> 
     name : str
         What sentences call the class.
     """
-    q = _check_noise(label_noise)
+    q = check_noise(label_noise)
     totals = _check_totals(ask(Question()), q, name)
-    n_rows, wanted = sum(totals), totals[1]
+    n_rows = sum(totals)
     centre = float(ask(Question(totals))[0])
     scale = float(ask(Question(totals, centre))[0])
-    true_share = (wanted / n_rows - q) / (1.0 - 2.0 * q)
-    share = (true_share * n_rows + 1.0) / (n_rows + 2.0)  # Platt's, never 0 or 1
-    middle = logit(share)
+    # As Platt counts: one row more of each class, so that none is certain.
+    others, wanted = ((total - q * n_rows) / (1.0 - 2.0 * q) + 1.0 for total in totals)
+    prior = math.log(wanted) - math.log(others)
     is_flat = scale <= _FLAT * abs(centre)
     if is_flat:
         centre, scale = 0.0, 1.0
     search = _Search(ask, Question(totals, centre, scale, (), q))
     found = []
     if is_flat:
-        best = search.descend((0.0, middle), is_flat=True)
+        best = search.descend((0.0, prior), is_flat=True)
         found.append(
             f"all scores are equal, so every row has the same probability of {name}: the model "
             "ignores all features; train one that does not, for instance with a smaller epsilon"
         )
     else:
-        best, times_likelier = _descend_from_many(search, (0.0, middle), n_rows)
+        best, times_likelier = _descend_from_many(search, (0.0, prior), n_rows)
         if times_likelier > _DOUBTFUL:
             found.append(
                 f"without wrong labels these rows would be {times_likelier:.3g} times likelier "
                 f"than with label_noise={q:g}: give a smaller share"
             )
         if best.slope < 0.0:
-            flat = search.descend((0.0, middle), is_flat=True)
+            flat = search.descend((0.0, prior), is_flat=True)
             best = replace(flat, slope=0.0)
             is_flat = True
             found.append(
@@ -346,7 +350,7 @@ def fit_sigmoid(ask: Ask, label_noise: float = 0.0, name: str = "the class") -> 
         )
     if best.slope == 0.0:  # the scores do not matter, and need not be finite on a machine
         centre, scale = 0.0, 1.0
-    sigmoid = Sigmoid(best.slope, best.intercept, centre, scale, share)
+    sigmoid = Sigmoid(best.slope, best.intercept, centre, scale, prior)
     return SigmoidFit(sigmoid, best.loss, excess, search.n_questions + 3, tuple(found))
 
 
@@ -365,17 +369,6 @@ def _descend_from_many(
     starts = [(clean.slope, clean.intercept), *((one.slope, one.intercept) for one in seen)]
     best = min((search.descend(one) for one in starts), key=lambda place: place.loss)
     return best, math.exp(min(700.0, n_rows * (best.loss - clean.loss)))
-
-
-def _check_noise(label_noise: Any) -> float:
-    q = check_non_negative(label_noise, "label_noise")
-    if q >= 0.5:
-        raise InvalidInputError(
-            "label_noise",
-            "must be below 0.5: if half of the labels are wrong, they say nothing",
-            f"it is {label_noise!r}",
-        )
-    return q
 
 
 def _check_totals(totals: Array, q: float, name: str) -> tuple[float, float]:
@@ -446,7 +439,7 @@ def calibrate(
     label_noise, per_client
         As for ``FederatedCalibrator``.
     """
-    q = _check_noise(label_noise)
+    q = check_noise(label_noise)
     codes = [1] if len(model.classes) == 2 else [*range(len(model.classes))]
     if q and len(codes) > 1:
         raise InvalidInputError(
@@ -636,7 +629,9 @@ class FederatedCalibrator(BaseEstimator):  # type: ignore[misc]
         _check_scores(scores)
         codes = _codes(y, linear, len(scores))
         weights = check_weights(sample_weight, len(scores))
-        if not float(weights.sum()) < math.inf:
+        with np.errstate(over="ignore"):
+            total = float(weights.sum())
+        if total == math.inf:
             raise InvalidInputError(
                 "sample_weight", "their sum must be finite", "it is not: divide them by the largest"
             )

@@ -38,15 +38,15 @@ class Sigmoid:
         The log-odds at the centre.
     centre, scale : float
         The score less its centre, over its scale, is of the order of 1, whatever the model's units.
-    share : float
-        Of the class, among the rows that were calibrated on.
+    prior : float
+        Log-odds of the class over all rows that were calibrated on, whatever their scores.
     """
 
     slope: float
     intercept: float
     centre: float
     scale: float
-    share: float
+    prior: float
 
     def log_odds(self, scores: Array) -> Array:
         """log(p / (1 - p)) of each score; infinite where float64 has no room for it."""
@@ -62,7 +62,7 @@ class Sigmoid:
             intercept=check_finite(content["intercept"], "intercept"),
             centre=check_finite(content["centre"], "centre"),
             scale=check_positive(content["scale"], "scale"),
-            share=check_share(content["share"], "share"),
+            prior=check_finite(content["prior"], "prior"),
         )
         if len(content) != len(vars(sigmoid)):
             raise ValueError(f"a sigmoid has {', '.join(vars(sigmoid))} and nothing else")
@@ -99,7 +99,7 @@ class Probabilities:
                     str(name): _read_sigmoids(own, model)
                     for name, own in dict(kept["clients"]).items()
                 },
-                label_noise=check_non_negative(kept["label_noise"], "label_noise"),
+                label_noise=check_noise(kept["label_noise"]),
             )
         except (KeyError, TypeError, ValueError) as error:
             raise CorruptDataError(f"record: the probabilities are broken ({error})") from None
@@ -172,7 +172,7 @@ def probabilities_of_scores(
     if fault_share is not None:
         share = check_share(fault_share, "fault_share")
         share = 1.0 - share if model.positive == 0 else share
-        odds = odds + logit(share) - logit(sigmoids[0].share)
+        odds = odds + logit(share) - sigmoids[0].prior
     return sigma(np.column_stack([-odds, odds]))
 
 
@@ -204,6 +204,18 @@ def check_share(value: Any, argument: str) -> float:
     if not share < 1.0:
         raise InvalidInputError(argument, "must be above 0 and below 1", f"it is {value!r}")
     return share
+
+
+def check_noise(label_noise: Any) -> float:
+    """A share of wrong labels, below one half."""
+    q = check_non_negative(label_noise, "label_noise")
+    if q >= 0.5:
+        raise InvalidInputError(
+            "label_noise",
+            "must be below 0.5: if half of the labels are wrong, they say nothing",
+            f"it is {label_noise!r}",
+        )
+    return q
 
 
 def shared_sigmoids(model: LinearModel) -> Sequence[Sigmoid]:

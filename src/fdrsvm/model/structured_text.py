@@ -87,7 +87,7 @@ def to_structured_text(
     chances = _chance_names(model)
     internal = ["Best"] if n_classes > 2 else []
     internal += ["LogOdds", "Total"][: len(chances)] if chances else []
-    taken = {name, *scores, "ClassNumber", "Valid", "Alarm", "Best", *chances, *internal}
+    taken = {name, *scores, "ClassNumber", "Valid", "Alarm", "Best", *chances.values(), *internal}
     inputs = _identifiers(names, taken)
     comments = map(_comment, map(json.dumps, model.feature_names or inputs))
     declared = [f"{word} : LREAL; {text}" for word, text in zip(inputs, comments, strict=True)]
