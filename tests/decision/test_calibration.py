@@ -1,7 +1,9 @@
 """Probabilities: against scikit-learn, SciPy and Bayes; from sums only; right for odd input too."""
 
+import re
 import warnings
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -601,3 +603,25 @@ def test_ai4i_has_honest_probabilities():
         if kind != "before":
             assert brier <= 0.026
             assert error <= 0.015
+
+
+# --- the pages ---
+
+PAGE = Path(__file__).parents[2] / "docs" / "probabilities.md"
+
+
+def test_the_page_prints_what_it_says(capsys):
+    blocks = re.findall(
+        r"```python\n(.*?)```\n(?:\n```text\n(.*?)```)?", PAGE.read_text("utf-8"), re.S
+    )
+    assert len(blocks) == 4
+    scope = {}
+    for code, printed in blocks:
+        exec(compile(code, PAGE.name, "exec"), scope)
+        said = capsys.readouterr().out
+        assert said == printed
+
+
+def test_the_rows_that_the_pages_ask_for_suffice():
+    limit = np.log(2.0) / 1.96
+    assert log_odds_error(9.0, 72.0) <= limit < log_odds_error(9.0, 71.0)

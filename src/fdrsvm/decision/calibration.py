@@ -40,7 +40,7 @@ from fdrsvm.data.training_data import (
 )
 from fdrsvm.errors import CalibrationWarning, InvalidInputError, NumericalError
 from fdrsvm.model.linear_model import LinearModel
-from fdrsvm.model.reading import read_linear
+from fdrsvm.model.reading import read_whole
 from fdrsvm.model.sigmoids import (
     Probabilities,
     Sigmoid,
@@ -68,10 +68,10 @@ __all__ = [
 _LARGEST_SCORE = 1e300  # the difference of two such scores is finite
 _LARGEST_Z = 1e100  # of which the square is finite
 _FLAT = 1e-12  # scores that differ by less, relative to their size, differ by rounding
-_TOL = 1e-12
-_MAX_STEPS = 100
+_MAX_QUESTIONS = 100  # in one descent; 6 to 12 are usual
 _ARMIJO = 1e-4
 _ROUNDING = 1e-15  # of a loss, relative
+_SMALL = 1e-6  # a loss, about that of a million rows whose classes the scores part
 # Where the search starts if labels may be wrong: sigmoids of these slopes, half-way up at these
 # places, for scores whose mean is 0 and whose mean distance from it is 1.
 _SLOPES = (0.5, 2.0, 8.0)
@@ -81,6 +81,25 @@ _N_STARTS = 2
 _LARGEST_ERROR = math.log(2.0) / 1.96
 _WORTH = 2.0  # log-likelihood that two more numbers must gain, by Akaike's criterion
 _DOUBTFUL = 1000.0  # times likelier without wrong labels
+_EXCESS = 1e-9  # of the loss, still to be gained at the end of a search
+
+_EQUAL = (
+    "all scores are equal, so every row has the same probability of {name}: the model ignores all "
+    "features; train one that does not, for instance with a smaller epsilon"
+)
+_FALLING = (
+    "rows with a higher score for {name} are less often of it, so every row has the same "
+    "probability: the model ranks these rows the wrong way round; check that labels mean what they "
+    "meant in training, and use rows of the same machines"
+)
+_CLEANER = (
+    "without wrong labels these rows would be {times:.3g} times likelier than with "
+    "label_noise={q:g}: give a smaller share"
+)
+_UNFINISHED = (
+    "the search ended before its end: the loss may fall by {excess:.1e} yet; leave out rows with "
+    "extreme scores or weights"
+)
 
 
 # --- the client's part ---
@@ -145,7 +164,7 @@ def client_sums(rows: ScoredRows, question: Question) -> Array:
     sums = []
     for slope, intercept in question.points:
         v = signs * (slope * z + intercept)
-        loss, first, second = _losses(v, doubt, question.label_noise)
+        loss, first, second = row_losses(v, doubt, question.label_noise)
         table = np.column_stack(
             [loss, signs * first * z, signs * first, second * z * z, second * z, second]
         )
@@ -153,7 +172,7 @@ def client_sums(rows: ScoredRows, question: Question) -> Array:
     return np.array(sums)
 
 
-def _losses(v: Array, doubt: Array, q: float) -> tuple[Array, Array, Array]:
+def row_losses(v: Array, doubt: Array, q: float) -> tuple[Array, Array, Array]:
     """Loss of each row and its two derivatives, at the log-odds v of what its label says, [platt].
 
     -(1 - d) log(q + (1 - 2q) sigma(v)) - d log sigma(-v), where d is ``doubt``.
@@ -269,17 +288,18 @@ class _Search:
 
     def descend(self, start: tuple[float, float], *, is_flat: bool = False) -> _Place:
         """Damped Newton; every step lowers the loss, up to rounding."""
+        last_question = self.n_questions + _MAX_QUESTIONS
         (place,) = self.look(start)
-        for _ in range(_MAX_STEPS):
+        while self.n_questions < last_question:
             step = place.step(is_flat=is_flat)
-            fall, rounding = place.fall(step), _ROUNDING * abs(place.loss)
+            fall, rounding = place.fall(step), _ROUNDING * max(place.loss, _SMALL)
             if not fall > rounding:
                 break
             length = 1.0
             reached = self._move(place, step)
             while not reached.loss <= place.loss - _ARMIJO * length * fall + rounding:
                 length *= 0.5
-                if length < _ROUNDING:
+                if length * fall <= rounding or self.n_questions >= last_question:
                     return place
                 reached = self._move(place, step, length)
             place = reached
@@ -288,6 +308,22 @@ class _Search:
         last = self._move(place, step)
         left = last.fall(last.step(is_flat=is_flat))
         return last if left < place.fall(step) and last.loss <= place.loss + rounding else place
+
+    def descend_from_many(
+        self, start: tuple[float, float], n_rows: float
+    ) -> tuple[list[_Place], float]:
+        """The ends, lowest first, and how many times likelier the rows were if labels are right."""
+        asked = self.question
+        self.question = replace(asked, label_noise=0.0)
+        clean = self.descend(start)
+        if asked.label_noise == 0.0:
+            return [clean], 1.0
+        self.question = asked
+        grid = [(slope, -slope * place) for slope in _SLOPES for place in _PLACES]
+        seen = sorted(self.look(*grid), key=lambda place: place.loss)[:_N_STARTS]
+        starts = [(clean.slope, clean.intercept), *((one.slope, one.intercept) for one in seen)]
+        ends = sorted(map(self.descend, starts), key=lambda place: place.loss)
+        return ends, math.exp(min(700.0, n_rows * (ends[0].loss - clean.loss)))
 
     def _move(self, place: _Place, step: tuple[float, float], length: float = 1.0) -> _Place:
         point = (place.slope + length * step[0], place.intercept + length * step[1])
@@ -314,61 +350,27 @@ def fit_sigmoid(ask: Ask, label_noise: float = 0.0, name: str = "the class") -> 
     # As Platt counts: one row more of each class, so that none is certain.
     others, wanted = ((total - q * n_rows) / (1.0 - 2.0 * q) + 1.0 for total in totals)
     prior = math.log(wanted) - math.log(others)
-    is_flat = scale <= _FLAT * abs(centre)
-    if is_flat:
-        centre, scale = 0.0, 1.0
-    search = _Search(ask, Question(totals, centre, scale, (), q))
-    found = []
-    if is_flat:
-        best = search.descend((0.0, prior), is_flat=True)
-        found.append(
-            f"all scores are equal, so every row has the same probability of {name}: the model "
-            "ignores all features; train one that does not, for instance with a smaller epsilon"
-        )
-    else:
-        best, times_likelier = _descend_from_many(search, (0.0, prior), n_rows)
+    ranks = scale > _FLAT * abs(centre)
+    search = _Search(ask, Question(totals, centre, scale if ranks else 1.0, (), q))
+    found = [] if ranks else [_EQUAL.format(name=name)]
+    ends: list[_Place] = []
+    if ranks:
+        ends, times_likelier = search.descend_from_many((0.0, prior), n_rows)
         if times_likelier > _DOUBTFUL:
-            found.append(
-                f"without wrong labels these rows would be {times_likelier:.3g} times likelier "
-                f"than with label_noise={q:g}: give a smaller share"
-            )
-        if best.slope < 0.0:
-            flat = search.descend((0.0, prior), is_flat=True)
-            best = replace(flat, slope=0.0)
-            is_flat = True
-            found.append(
-                f"rows with a higher score for {name} are less often of it, so every row has the "
-                "same probability: the model ranks these rows the wrong way round; check that "
-                "labels mean what they meant in training, and use rows of the same machines"
-            )
-    step = best.step(is_flat=is_flat)
-    excess = 0.5 * max(0.0, best.fall(step))
-    if excess > 1e-9 * max(best.loss, 1.0):
-        found.append(
-            f"the search ended before its end: the loss may fall by {excess:.1e} yet; use rows "
-            "with fewer extreme scores"
-        )
+            found.append(_CLEANER.format(times=times_likelier, q=q))
+    rising = [end for end in ends if end.slope >= 0.0]
+    if rising[:1] != ends[:1] or not ends:
+        rising.append(search.descend((0.0, prior), is_flat=True))
+    best = min(rising, key=lambda place: place.loss)
+    if ranks and best.slope == 0.0:
+        found.append(_FALLING.format(name=name))
+    excess = 0.5 * max(0.0, best.fall(best.step(is_flat=best.slope == 0.0)))
+    if excess > _EXCESS * max(best.loss, 1.0):
+        found.append(_UNFINISHED.format(excess=excess))
     if best.slope == 0.0:  # the scores do not matter, and need not be finite on a machine
         centre, scale = 0.0, 1.0
     sigmoid = Sigmoid(best.slope, best.intercept, centre, scale, prior)
     return SigmoidFit(sigmoid, best.loss, excess, search.n_questions + 3, tuple(found))
-
-
-def _descend_from_many(
-    search: _Search, start: tuple[float, float], n_rows: float
-) -> tuple[_Place, float]:
-    """The lowest end, and how many times likelier the rows were without wrong labels."""
-    asked = search.question
-    search.question = replace(asked, label_noise=0.0)
-    clean = search.descend(start)
-    if asked.label_noise == 0.0:
-        return clean, 1.0
-    search.question = asked
-    grid = [(slope, -slope * place) for slope in _SLOPES for place in _PLACES]
-    seen = sorted(search.look(*grid), key=lambda place: place.loss)[:_N_STARTS]
-    starts = [(clean.slope, clean.intercept), *((one.slope, one.intercept) for one in seen)]
-    best = min((search.descend(one) for one in starts), key=lambda place: place.loss)
-    return best, math.exp(min(700.0, n_rows * (best.loss - clean.loss)))
 
 
 def _check_totals(totals: Array, q: float, name: str) -> tuple[float, float]:
@@ -497,7 +499,9 @@ def _fit_own(
             told[client] = "shared: that fits its rows as well as a sigmoid of its own"
         else:
             own[client] = sigmoids
-            counts = " and ".join(f"{t[1]:g} of {n}" for t, n in zip(totals, names, strict=True))
+            counts = " and ".join(
+                f"{t[1]:g} of class {n}" for t, n in zip(totals, names, strict=True)
+            )
             told[client] = f"its own, from {float(sum(totals[0])):g} rows, {counts}"
     return own, told
 
@@ -507,17 +511,17 @@ def _too_few(totals: Sequence[Array], names: Sequence[str], q: float) -> str:
     for (others, wanted), name in zip(totals, names, strict=True):
         error = log_odds_error(float(others), float(wanted), q)
         if error > _LARGEST_ERROR:
-            says = f"{wanted:g} rows of {name} and {others:g} others"
+            says = f"{wanted:g} rows of class {name} and {others:g} others"
             known = (
                 f"tell its odds within a factor of {math.exp(1.96 * error):.3g}"
                 if error < 100.0
                 else "tell nothing of its odds"
             )
-            return f"{says} {known}, where 2 is asked for ({_rows_needed(q)} rows of each class do)"
+            return f"{says} {known}, where 2 is asked for ({rows_needed(q)} rows of each class do)"
     return ""
 
 
-def _rows_needed(q: float) -> int:
+def rows_needed(q: float) -> int:
     """Rows of each class that suffice for a sigmoid of a client's own: 16 without wrong labels.
 
     By ``log_odds_error`` with equally many of both: 2 / sqrt(2 n) / (1 - 2q) is the error.
@@ -584,7 +588,7 @@ class FederatedCalibrator(BaseEstimator):  # type: ignore[misc]
     >>> model = FDRSVC().fit(X[::2], y[::2], clients=plants[::2])
     >>> calibrator = FederatedCalibrator().fit(model, X[1::2], y[1::2], clients=plants[1::2])
     >>> calibrator.predict_proba([[0.1, 0.5], [0.9, 0.5]]).round(2).tolist()
-    [[0.91, 0.09], [0.11, 0.89]]
+    [[0.92, 0.08], [0.07, 0.93]]
     """
 
     classes_: npt.NDArray[Any]
@@ -624,10 +628,15 @@ class FederatedCalibrator(BaseEstimator):  # type: ignore[misc]
         """
         check_choice(self.method, "method", ("sigmoid",))
         per_client = check_flag(self.per_client, "per_client")
-        linear = _whole_model(model)
+        linear = read_whole(model)
         scores = linear.decision_function(X)
-        _check_scores(scores)
-        codes = _codes(y, linear, len(scores))
+        largest = float(np.abs(scores).max())
+        if largest > _LARGEST_SCORE:
+            raise NumericalError(
+                f"X: a score is {largest:.3g}, and float64 cannot tell differences of scores "
+                f"beyond {_LARGEST_SCORE:g}; scale the features"
+            )
+        codes = class_places(y, linear, len(scores))
         weights = check_weights(sample_weight, len(scores))
         with np.errstate(over="ignore"):
             total = float(weights.sum())
@@ -692,22 +701,7 @@ class FederatedCalibrator(BaseEstimator):  # type: ignore[misc]
         return values
 
 
-def _whole_model(model: Any) -> LinearModel:
-    """With certificate and record, if the model is one of this package's estimators."""
-    own = getattr(model, "_linear_model", None)
-    return read_linear(model if own is None else own())
-
-
-def _check_scores(scores: Array) -> None:
-    largest = float(np.abs(scores).max())
-    if largest > _LARGEST_SCORE:
-        raise NumericalError(
-            f"X: a score is {largest:.3g}, and float64 cannot tell differences of scores beyond "
-            f"{_LARGEST_SCORE:g}; scale the features"
-        )
-
-
-def _codes(y: Any, model: LinearModel, n_rows: int) -> npt.NDArray[np.intp]:
+def class_places(y: Any, model: LinearModel, n_rows: int) -> npt.NDArray[np.intp]:
     """Positions of the labels among the model's classes."""
     check_label_values(y, "y")
     labels = np.asarray(y)
