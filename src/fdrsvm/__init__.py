@@ -6,6 +6,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 from fdrsvm.errors import (
+    CalibrationWarning,
     ClientError,
     ConvergenceWarning,
     CorruptDataError,
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from fdrsvm.data.contract import ContractError, Feature, FeatureContract
     from fdrsvm.data.scaling import FederatedMinMaxScaler, FederatedStandardScaler
     from fdrsvm.decision.alarms import AlarmThreshold
+    from fdrsvm.decision.calibration import FederatedCalibrator
     from fdrsvm.estimators.drsvc import DRSVC
     from fdrsvm.estimators.fdrsvc import FDRSVC
     from fdrsvm.estimators.fdrsvccv import FDRSVCCV
@@ -50,6 +52,7 @@ _HOME = {
     "Feature": "fdrsvm.data.contract",
     "FeatureContract": "fdrsvm.data.contract",
     "FedSVC": "fdrsvm.estimators.fedsvc",
+    "FederatedCalibrator": "fdrsvm.decision.calibration",
     "FederatedMinMaxScaler": "fdrsvm.data.scaling",
     "FederatedStandardScaler": "fdrsvm.data.scaling",
     "MarginLoss": "fdrsvm.core.losses",
@@ -71,6 +74,7 @@ __all__ = [
     "FDRSVC",
     "FDRSVCCV",
     "AlarmThreshold",
+    "CalibrationWarning",
     "ClientError",
     "ContractError",
     "ConvergenceWarning",
@@ -80,6 +84,7 @@ __all__ = [
     "Feature",
     "FeatureContract",
     "FedSVC",
+    "FederatedCalibrator",
     "FederatedMinMaxScaler",
     "FederatedStandardScaler",
     "InvalidInputError",

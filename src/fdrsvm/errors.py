@@ -84,6 +84,10 @@ class ConvergenceWarning(UserWarning):
     """A solver stopped before its certified gap reached the tolerance."""
 
 
+class CalibrationWarning(UserWarning):
+    """Probabilities that rest on less than was asked for; the message says on what, and why."""
+
+
 class LeftOutWarning(UserWarning):
     """A run went on without a client: its certificate is that of the others."""
 

@@ -145,9 +145,9 @@ class FunctionBlock:
 
     def product(self):
         value = self.factor(signed=True)
-        while self.peek() == "*":
-            self.next()
-            value = value * self.factor()
+        while self.peek() in ("*", "/"):
+            sign, other = self.next()[1], self.factor()
+            value = value * other if sign == "*" else value / other
         return value
 
     def factor(self, signed=False):
@@ -164,6 +164,8 @@ class FunctionBlock:
             return -self.factor()
         if text == "ABS":
             return math.fabs(self.factor())
+        if text == "EXP":
+            return math.exp(self.factor())  # an error where it overflows, as a PLC may stop
         return (
             {"TRUE": True, "FALSE": False}[text] if text not in self.memory else self.memory[text]
         )

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import importlib
 import json
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,7 @@ from fdrsvm.core.files import PathLike, write_atomically
 from fdrsvm.core.plain_json import encode
 from fdrsvm.errors import UnsupportedError
 from fdrsvm.model.linear_model import ALARM, LinearModel
+from fdrsvm.model.sigmoids import LARGEST_LOG_ODDS, Sigmoid, shared_sigmoids
 from fdrsvm.model.structured_text import to_structured_text
 
 __all__ = ["to_json", "to_onnx", "to_structured_text", "write_onnx"]
@@ -29,8 +31,10 @@ def to_onnx(model: LinearModel) -> bytes:
     """An ONNX model in float64, which any runtime with opset 17 can run.
 
     Its input is ``X``, of shape (n_samples, n_features); its outputs are ``score``, as from
-    ``decision_function``, and ``label``, as from ``predict``. ONNX cannot refuse input: where X is
-    not finite, neither is ``score``, and ``label`` means nothing.
+    ``decision_function``, and ``label``, as from ``predict``. A model with probabilities also has
+    ``probability``, of shape (n_samples, n_classes), in the order of the classes: the shared ones
+    (``fdrsvm.model.sigmoids.at_client`` makes them one client's own). ONNX cannot refuse input:
+    where X is not finite, neither is ``score``, and label and probability mean nothing.
 
     Parameters
     ----------
@@ -101,8 +105,13 @@ def _graph(onnx: Any, model: LinearModel) -> Any:
         info("score", types.DOUBLE, ["n_samples", *width]),
         info("label", kind, ["n_samples"]),
     ]
-    constants = _constants(onnx, model, kind)
-    return onnx.helper.make_graph(_nodes(onnx, model), "fdrsvm", inputs, outputs, constants)
+    nodes, constants = _nodes(onnx, model), _constants(onnx, model, kind)
+    sigmoids = shared_sigmoids(model)
+    if sigmoids:
+        outputs.append(info("probability", types.DOUBLE, ["n_samples", len(model.classes)]))
+        nodes += _probability_nodes(onnx, len(model.classes))
+        constants += _probability_constants(onnx, sigmoids)
+    return onnx.helper.make_graph(nodes, "fdrsvm", inputs, outputs, constants)
 
 
 def _nodes(onnx: Any, model: LinearModel) -> list[Any]:
@@ -130,3 +139,43 @@ def _constants(onnx: Any, model: LinearModel, kind: int) -> list[Any]:
     tensors = [onnx.numpy_helper.from_array(array, name) for name, array in arrays.items()]
     labels = [x.encode() if isinstance(x, str) else x for x in model.classes]
     return [*tensors, onnx.helper.make_tensor("classes", kind, [len(labels)], labels)]
+
+
+def _probability_nodes(onnx: Any, n_classes: int) -> list[Any]:
+    """1 / (1 + e^-u), with u cut: the sigmoid of a runtime is off where it is small."""
+    node = onnx.helper.make_node
+    steps = [
+        node("Sub", ["column" if n_classes == 2 else "score", "centre"], ["distance"]),
+        node("Div", ["distance", "scale"], ["z"]),
+        node("Mul", ["z", "slope"], ["steep"]),
+        node("Add", ["steep", "log_odds_at_centre"], ["log_odds"]),
+        node("Clip", ["log_odds", "lowest", "highest"], ["up"]),
+        node("Neg", ["up"], ["down"]),
+    ]
+    if n_classes == 2:  # the exponents of both classes, side by side
+        steps.append(node("Concat", ["up", "down"], ["exponents"], axis=1))
+    ratio = "ratio" if n_classes > 2 else "probability"
+    steps += [
+        node("Exp", ["exponents" if n_classes == 2 else "down"], ["powers"]),
+        node("Add", ["powers", "one"], ["inverse"]),
+        node("Div", ["one", "inverse"], [ratio]),
+    ]
+    if n_classes > 2:
+        steps.append(node("ReduceSum", ["ratio", "columns"], ["total"], keepdims=1))
+        steps.append(node("Div", ["ratio", "total"], ["probability"]))
+    return steps
+
+
+def _probability_constants(onnx: Any, sigmoids: Sequence[Sigmoid]) -> list[Any]:
+    arrays = {
+        "centre": np.array([one.centre for one in sigmoids]),
+        "scale": np.array([one.scale for one in sigmoids]),
+        "slope": np.array([one.slope for one in sigmoids]),
+        "log_odds_at_centre": np.array([one.intercept for one in sigmoids]),
+        "lowest": np.array(-LARGEST_LOG_ODDS),
+        "highest": np.array(LARGEST_LOG_ODDS),
+        "one": np.array(1.0),
+    }
+    if len(sigmoids) > 1:
+        arrays["columns"] = np.array([1], dtype=np.int64)
+    return [onnx.numpy_helper.from_array(array, name) for name, array in arrays.items()]

@@ -50,8 +50,8 @@ class LinearModel:
     certificate : dict
         What is proved about the weights (objective, lower bound, gap, ...): plain values.
     record : dict
-        How it was trained, as far as that was kept (scaling, rounds, rows): plain values. Nothing
-        here changes what the model answers.
+        How it was trained, as far as that was kept (scaling, rounds, rows), and what else it was
+        given (probabilities): plain values. Nothing here changes scores or labels.
     threshold : float
         Where two classes part. The certificate is about the score; where to cut it is a decision
         of its own. 0 for more than two classes.

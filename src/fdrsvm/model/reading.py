@@ -53,5 +53,11 @@ def read_linear(model: Any) -> LinearModel:
     )
 
 
+def read_whole(model: Any) -> LinearModel:
+    """The same with certificate, parameters and record, if it is this package's estimator."""
+    own = getattr(model, "_linear_model", None)
+    return read_linear(model if own is None else own())
+
+
 def _not_linear(needs: str, fault: str) -> InvalidInputError:
     return InvalidInputError("model", f"must be a fitted linear classifier with {needs}", fault)

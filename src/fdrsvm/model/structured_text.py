@@ -1,8 +1,9 @@
 """A model as IEC 61131-3 structured text, for a PLC.
 
 The text is the plainest that does the job: one assignment per feature, no loops, no arrays, no
-library calls but ABS, so that it compiles in any tool with LREAL. Names of features and classes may
-come from anywhere; they are written as legal identifiers and harmless ASCII comments.
+library calls but ABS, and EXP for probabilities, so that it compiles in any tool with LREAL. Names
+of features and classes may come from anywhere; they are written as legal identifiers and harmless
+ASCII comments.
 """
 
 from __future__ import annotations
@@ -12,11 +13,12 @@ import json
 import re
 import textwrap
 import unicodedata
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from fdrsvm.errors import InvalidInputError
 from fdrsvm.model.linear_model import Label, LinearModel
+from fdrsvm.model.sigmoids import LARGEST_LOG_ODDS, shared_sigmoids
 
 _MAX_NAME = 32  # the shortest limit among common PLC tools
 _MAX_COMMENT = 160
@@ -60,8 +62,11 @@ def to_structured_text(
 
     Inputs are one LREAL per feature. Outputs are ``Score`` (or ``Score_1``, ``Score_2``, ... with
     more than two classes), ``ClassNumber`` (1 is ``classes[0]``), ``Valid`` and perhaps ``Alarm``.
-    With an input that is not a number, or scores beyond 1E308, ``Valid`` is FALSE, ``ClassNumber``
-    is 0 and there is no alarm; what the machine should do then is for the caller to say.
+    A model with probabilities also has ``Probability``, of the class that its file looks for (its
+    ``positive``), or ``Probability_1``, ``Probability_2``, ... of all. They are the shared ones;
+    ``fdrsvm.model.sigmoids.at_client`` makes them one client's own. With an input that is not a
+    number, or scores beyond 1E308, ``Valid`` is FALSE, ``ClassNumber`` is 0, probabilities are -1
+    and there is no alarm; what the machine should do then is for the caller to say.
 
     Parameters
     ----------
@@ -81,16 +86,21 @@ def to_structured_text(
     scores = ["Score"] if n_classes == 2 else [f"Score_{k}" for k in range(1, n_classes + 1)]
     alarms = _alarm_numbers(model, alarm_on)
     names = model.feature_names or tuple(f"x{at}" for at in range(model.n_features))
-    inputs = _identifiers(names, {name, *scores, "ClassNumber", "Valid", "Alarm", "Best"})
+    chances = _chance_names(model)
+    internal = ["Best"] if n_classes > 2 else []
+    internal += ["LogOdds", "Total"][: len(chances)] if chances else []
+    taken = {name, *scores, "ClassNumber", "Valid", "Alarm", "Best", *chances.values(), *internal}
+    inputs = _identifiers(names, taken)
     comments = map(_comment, map(json.dumps, model.feature_names or inputs))
     declared = [f"{word} : LREAL; {text}" for word, text in zip(inputs, comments, strict=True)]
     lines = [
         *_header(model),
         f"FUNCTION_BLOCK {name}",
         *_block("VAR_INPUT", declared),
-        *_block("VAR_OUTPUT", _outputs(scores, alarms)),
-        *_block("VAR", ["Best : LREAL;"] if len(scores) > 1 else []),
+        *_block("VAR_OUTPUT", [*_outputs(scores, alarms), *_chance_outputs(model, chances)]),
+        *_block("VAR", [f"{word} : LREAL;" for word in internal]),
         *_statements(model, scores, inputs),
+        *_chance_statements(model, scores, chances),
         *([f"Alarm := {' OR '.join(f'(ClassNumber = {k})' for k in alarms)};"] if alarms else []),
         "END_FUNCTION_BLOCK",
     ]
@@ -194,6 +204,46 @@ def _statements(model: LinearModel, scores: Sequence[str], inputs: Sequence[str]
             yield f"        ClassNumber := {number};"
             yield f"        Best := {score};"
             yield "    END_IF;"
+    yield "END_IF;"
+
+
+def _chance_names(model: LinearModel) -> dict[int, str]:
+    """Outputs for probabilities, by position of their class; none if the model has none."""
+    if model.positive is not None:
+        wanted = {model.positive: "Probability"}
+    else:
+        wanted = {k: f"Probability_{k + 1}" for k in range(len(model.classes))}
+    return wanted if shared_sigmoids(model) else {}
+
+
+def _chance_outputs(model: LinearModel, chances: Mapping[int, str]) -> Iterator[str]:
+    for place, word in chances.items():
+        of = _comment(f"Of class {place + 1}, {json.dumps(model.classes[place])}; -1 if not Valid")
+        yield f"{word} : LREAL; {of}"
+
+
+def _chance_statements(
+    model: LinearModel, scores: Sequence[str], chances: Mapping[int, str]
+) -> Iterator[str]:
+    """1 / (1 + e^-u), with u cut so that no EXP overflows; -1 if the scores are not valid."""
+    if not chances:
+        return
+    yield from (f"{word} := -1.0;" for word in chances.values())
+    yield "IF Valid THEN"
+    most = f"{LARGEST_LOG_ODDS:.1f}"
+    for word, score, one in zip(chances.values(), scores, shared_sigmoids(model), strict=True):
+        distance = f"({score} - {_signed(one.centre)}) / {_literal(one.scale)}"
+        sign = "-" if one.intercept < 0.0 else "+"
+        odds = f"{_literal(one.slope)} * ({distance}) {sign} {_literal(abs(one.intercept))}"
+        yield f"    LogOdds := {odds};"
+        yield from (f"    IF LogOdds > {most} THEN", f"        LogOdds := {most};", "    END_IF;")
+        yield f"    IF LogOdds <= (-{most}) THEN"
+        yield from (f"        LogOdds := -{most};", "    END_IF;")
+        exponent = "LogOdds" if model.positive == 0 else "-LogOdds"
+        yield f"    {word} := 1.0 / (1.0 + EXP({exponent}));"
+    if len(chances) > 1:
+        yield f"    Total := {' + '.join(chances.values())};"
+        yield from (f"    {word} := {word} / Total;" for word in chances.values())
     yield "END_IF;"
 
 
