@@ -134,6 +134,7 @@ def check_data(settings: DataSettings, *, fault: str | None = None) -> Report:
         if assumed is not None:
             settings = replace(settings, label=assumed)
             sheets = read_sheets(settings, Notebook())
+    sheets = [sheet.without_alike(settings.label) for sheet in sheets]
     unseen = set(settings.ignore).difference(*(sheet.table.columns for sheet in sheets))
     if unseen and sheets:
         what = f"--ignore: no file has {listed(map(repr, sorted(unseen)))}"

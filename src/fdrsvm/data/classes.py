@@ -70,7 +70,7 @@ def check_labels(
     if len(lacking) == len(sheets):
         return {}
     for sheet in lacking:
-        alike = alike_names(label, list(sheet.cells))
+        alike = alike_names(label, sheet.table.columns)
         remedy = f"call {alike[0]!r} {label!r} in this file" if alike else "add the labels"
         what = "the column of labels is not there, which other files have"
         notes.add("label", "stop", what, remedy, client=sheet.where, column=label)
@@ -80,14 +80,14 @@ def check_labels(
         (only,) = classes
         what = f"every label is {only!r}, and a model needs two classes"
         notes.add("one class", "stop", what, "add rows of another class", column=label)
-    check_spelling(classes, label, notes)
+    distinct = check_spelling(classes, label, notes)
     if fault is not None and fault not in classes and classes:
         what = f"--fault {fault!r} is no label; there are {listed(map(repr, classes))}"
         notes.add("option", "stop", what, "--fault LABEL: give one of them", column=label)
     if fault is not None and len(classes) > 2:
         what = f"--fault is for two classes, and there are {len(classes)}"
         notes.add("option", "stop", what, "leave --fault away", column=label)
-    check_balance(classes, label, fault, notes)
+    check_balance(distinct, label, fault, notes)
     check_clients(sheets, classes, label, fault, notes)
     return classes
 
@@ -124,17 +124,18 @@ def count_labels(sheets: Sequence[Sheet], name: str) -> int:
     return n_labels if is_one else 0
 
 
-def check_spelling(classes: Mapping[str, int], label: str, notes: Notebook) -> None:
-    """Labels that may be one, written in two ways."""
+def check_spelling(classes: Mapping[str, int], label: str, notes: Notebook) -> dict[str, int]:
+    """Labels that may be one, written in two ways; returns the classes if they are."""
     if len(classes) > _MOST_CLASSES:
         what = f"there are {len(classes)} different labels; is this the column of labels?"
         notes.add("label", "warn", what, "--label COLUMN, if it is another", column=label)
-        return
+        return {}
+    left = dict(classes)
     by_size = sorted(classes, key=lambda one: -classes[one])
-    for place, common in enumerate(by_size):
-        for rare in by_size[place + 1 :]:
-            is_rare = classes[rare] <= max(10, 0.02 * classes[common]) and len(classes) > 2
-            is_rare = is_rare and 4 * classes[rare] <= classes[common]
+    for rare in reversed(by_size):
+        for common in by_size[: by_size.index(rare)]:
+            limit = min(max(10.0, 0.02 * classes[common]), classes[common] / 4.0)
+            is_rare = classes[rare] <= limit and len(classes) > 2
             if _plain(rare) == _plain(common) or (is_rare and one_slip(rare, common)):
                 notes.add(
                     "misspelt label",
@@ -144,10 +145,15 @@ def check_spelling(classes: Mapping[str, int], label: str, notes: Notebook) -> N
                     "write one label in one way",
                     column=label,
                 )
+                left[common] += left.pop(rare)
+                break
+    return left
 
 
 def _plain(text: str) -> str:
-    return re.sub(r"[\W_]", "", text.casefold()) or text
+    """Without case, spaces and marks; numbers as they are, whose signs and points matter."""
+    is_number = re.fullmatch(r"[\W\d_]*", text) is not None
+    return text if is_number else re.sub(r"[\W_]", "", text.casefold())
 
 
 def one_slip(one: str, other: str) -> bool:

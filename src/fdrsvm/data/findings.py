@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, TypeAlias
@@ -107,6 +107,13 @@ class Sheet:
     labels: Texts | None
     clients: Texts
     has_numbers: bool = False
+
+    def without_alike(self, label: str) -> Sheet:
+        """Where the labels are called otherwise, they are no reading for that."""
+        if label in self.table.by_name:
+            return self
+        alike = alike_names(label, list(self.cells))[:1]
+        return replace(self, cells={k: v for k, v in self.cells.items() if k not in alike})
 
     def row(self, place: Any) -> int:
         """The number that a spreadsheet shows beside the row at this place from 0."""

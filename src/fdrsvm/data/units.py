@@ -10,11 +10,11 @@ Alike    |m - M| <= 2 max(s, S), or m and M of one sign and within a factor 2; a
 Pair     m' = a m + b and s' = a s, with |a| or 1/|a| of 5 at least where b = 0
 Near     |m' - M| <= t |M| + 3 (standard error), and s', S within a factor u; where a column's name
          says what it measures t = 0.35, u = 2, else t = 0.15, u = 1.5. Where b is not 0 (kelvin,
-         °C, °F) t |M| is 80 K, else 6 K or four spreads; °F is asked for where the name says
+         °C, °F) t |M| is 60 K, else 6 K or four spreads; °F is asked for where the name says
          temperature only, within 8 K or two spreads and u = 1.3: plants may well be 1.8 apart.
 
-Nothing is reported if more than a third of the clients are neither alike nor explained by a pair:
-plants that differ that much differ for other reasons.
+Nothing is reported if more than a third of the clients are neither alike nor explained by a pair,
+or fewer are alike than are explained: plants that differ that much differ for other reasons.
 """
 
 from __future__ import annotations
@@ -211,7 +211,7 @@ def guess_units(samples: Mapping[str, Array], name: str) -> list[UnitGuess]:
         if misfit < np.inf:
             guesses.append(UnitGuess(client, *best, tuple(usual), is_named))
         n_strange += misfit == np.inf
-    return [] if 3 * n_strange > len(middles) else guesses
+    return [] if 3 * n_strange > len(middles) or len(guesses) > len(usual) else guesses
 
 
 def _alike(one: Middle, other: Middle) -> bool:
@@ -225,12 +225,12 @@ def _within(ratio: float, factor: float) -> bool:
 
 
 def possible_pairs(name: str) -> Iterator[UnitPair]:
-    """Changes of unit that are possible for a column; those of its own unit come first."""
-    quantity, stated = quantity_of(name), split_unit(name)[1]
+    """Changes of unit that are possible for a column."""
+    quantity = quantity_of(name)
     known = [one for one in QUANTITIES if quantity in (None, one)]
     for one in known:
         units = QUANTITIES[one]
-        for usual in sorted(units, key=lambda unit: unit != stated):
+        for usual in units:
             for unit in units:
                 (a, b), (c, d) = units[unit], units[usual]
                 is_clear = b != d if one == "temperature" else not _within(a / c, _CLEAR)
@@ -254,7 +254,7 @@ def misfit_of(one: Middle, whole: Middle, pair: UnitPair, name: str) -> float:
         hottest = max(one.median, whole.median)  # the one in kelvin
         if not 180.0 <= hottest <= 2000.0:
             return math.inf
-        reach, factor = (80.0, 4.0) if is_hinted else (max(6.0, 4.0 * wide), 2.0)
+        reach, factor = (60.0, 3.0) if is_hinted else (max(6.0, 4.0 * wide), 2.0)
     else:
         reach = (0.35 if is_hinted else 0.15) * abs(whole.median) + noise
         factor = 2.0 if is_hinted else 1.5
@@ -264,4 +264,9 @@ def misfit_of(one: Middle, whole: Middle, pair: UnitPair, name: str) -> float:
     gap = abs(median - whole.median)
     if gap > reach or not _within(spread / whole.spread, factor):
         return math.inf
-    return gap / reach + abs(math.log(spread / whole.spread)) + (0.0 if pair.unit else 0.2)
+    # Of pairs that fit alike, the one with the stated unit, then the more common units.
+    units = list(QUANTITIES.get(_QUANTITY_OF.get(pair.unit, ""), ()))
+    rarity = sum(map(units.index, (pair.unit, pair.usual))) if units else 20
+    is_stated = split_unit(name)[1] in ("", pair.usual)
+    misfit = gap / reach + abs(math.log(spread / whole.spread))
+    return misfit + 0.01 * rarity + (0.0 if is_stated else 0.2)
