@@ -2,6 +2,7 @@
 
 import csv
 import math
+import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -16,6 +17,7 @@ from fdrsvm.data.checking import check_data, round_limits
 from fdrsvm.data.classes import distance, leak_words
 from fdrsvm.data.contract import Feature, FeatureContract
 from fdrsvm.data.rows import DataSettings, read_rows
+from fdrsvm.data.tables import read_labels, read_numbers, read_table
 from fdrsvm.datasets.pump import make_pump
 
 SHARED = Path(__file__).parents[3] / "shared" / "data"
@@ -419,6 +421,50 @@ def test_a_contract_is_held_against_the_data(tmp_path):
     assert not is_taken(checked)
 
 
+def test_a_column_under_another_name_and_unit_is_told_once(tmp_path):
+    tables = clean_tables(0)
+    del tables["west"]
+    rename("south", "temp [K]", "Temp (degC)")(tables)
+    (finding,) = serious(check_data(write(tmp_path / "plants", tables)))
+    assert (finding.kind, finding.severity) == ("name", "stop")
+    assert "in °C and not in K" in finding.what or "in K and not in °C" in finding.what
+    assert finding.remedy.endswith("and convert it")
+
+
+def test_many_columns_that_are_not_there_are_one_finding(tmp_path):
+    tables = clean_tables(0)
+    for k in range(40):
+        put(f"band {chr(97 + k % 26)}{k}", lambda t, _: [2.0 * v for v in t["flow"]])(tables)
+    for k in range(40):
+        drop("south", f"band {chr(97 + k % 26)}{k}")(tables)
+    (finding,) = serious(check_data(write(tmp_path / "plants", tables)))
+    assert (finding.kind, finding.client, finding.column) == ("column", "south", None)
+    assert finding.what.startswith("lacks 40 columns")
+
+
+def test_what_parquet_holds_is_told_as_training_reads_it(tmp_path, rng):
+    pyarrow = pytest.importorskip("pyarrow")
+    from pyarrow import parquet
+
+    n = 40
+    columns = {
+        "time": np.datetime64("2024-01-01", "h") + np.arange(n).astype("timedelta64[h]"),
+        "flow": rng.normal(size=n),
+        "open": [bool(k % 3) for k in range(n)],
+        "count": [None if k == 4 else k * 7 % 23 for k in range(n)],
+        "lists": [[1.0, 2.0]] * n,
+        "label": [bool(k % 2) for k in range(n)],
+    }
+    parquet.write_table(pyarrow.table(columns), tmp_path / "a.parquet")
+    data = DataSettings(paths=(tmp_path / "a.parquet",))
+    report = check_data(data)
+    told = {(one.kind, one.column, one.row) for one in serious(report)}
+    assert told == {("date", "time", None), ("missing", "count", 6), ("text", "lists", None)}
+    assert not is_taken(data)
+    report.contract.save(tmp_path / "c.json")
+    assert is_taken(replace(data, ignore=report.ignore, contract=tmp_path / "c.json"))
+
+
 # --- proposals ---
 
 
@@ -598,6 +644,23 @@ def test_ai4i_is_told_from_its_leaks_ids_and_text(tmp_path):
     assert units == ["K", "K", "rpm", "Nm", "min"]
 
 
+def test_the_best_sensor_of_the_uci_sets_is_as_far_from_a_leak_as_the_page_says():
+    files = sorted((SHARED / "uci").glob("*.csv"))
+    if not files:
+        pytest.skip("the UCI sets are not beside this checkout")
+    best = 0.0
+    for path in files:
+        table = read_table(path)
+        for name in table.columns[:-1]:
+            values, broken = read_numbers(table[name])
+            labels = read_labels(table[table.columns[-1]])[0][~broken]
+            order = np.argsort(values[~broken], kind="stable")
+            for label in np.unique(labels):
+                apart = distance(values[~broken][order], (labels == label)[order])
+                best = max(best, (1.0 + apart) / 2.0)
+    assert f"{best:.2f}" == "0.93"
+
+
 def test_nothing_is_wrong_with_the_pump(tmp_path):
     pump = make_pump("noisy-labels", random_state=0)
     tables = {
@@ -608,3 +671,13 @@ def test_nothing_is_wrong_with_the_pump(tmp_path):
         for g, (X, y) in enumerate(pump.parts())
     }
     assert serious(check_data(write(tmp_path / "pump", tables))) == []
+
+
+def test_the_code_of_the_page_runs(tmp_path, capsys):
+    page = (Path(__file__).parents[2] / "docs" / "check.md").read_text(encoding="utf-8")
+    (code,) = re.findall(r"```python\n(.*?)```", page, re.S)
+    tables = clean_tables(0)
+    FAULTS["missing"][0](tables)
+    write(tmp_path / "plants", tables)
+    exec(compile(code, "docs/check.md", "exec"), {"folder": tmp_path / "plants"})
+    assert capsys.readouterr().out == "missing west wear 33\nFalse 4\n"

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
-import sys
 from collections.abc import Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -12,7 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from fdrsvm.cli.commands import PATH, Command, json_option, takes_data
-from fdrsvm.cli.console import say, say_json, say_words, show_table, warn
+from fdrsvm.cli.console import page_width, say, say_json, say_words, show_table, warn
 from fdrsvm.errors import InvalidInputError
 
 if TYPE_CHECKING:
@@ -117,13 +115,13 @@ def _show(report: Report, written: Path | None) -> None:
 
 
 def _show_findings(findings: Sequence[Finding]) -> None:
-    width = shutil.get_terminal_size().columns if sys.stdout.isatty() else _WIDE
+    is_wide = page_width() >= _WIDE
     lines: list[list[str | tuple[str, ...]]] = []
     for one in findings:
         place = [one.client or "all", one.column or "-", "-" if one.row is None else str(one.row)]
-        said = (one.what, one.remedy) if width >= _WIDE or one.remedy else (one.what,)
+        said = (one.what, one.remedy) if is_wide or one.remedy else (one.what,)
         # In a narrow column commands would be torn: they get a line below.
-        lines.append([one.severity, *place, *(said if width >= _WIDE else [said])])
-    last = ["what is wrong", "what to do"] if width >= _WIDE else ["what is wrong, what to do"]
+        lines.append([one.severity, *place, *(said if is_wide else [said])])
+    last = ["what is wrong", "what to do"] if is_wide else ["what is wrong, what to do"]
     headings = ["", "client", "column", "row", *last]
     show_table(headings, lines, n_left=len(headings))

@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import shutil
 import sys
 import textwrap
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -106,6 +107,11 @@ def show_table(
     with console.capture() as drawn:
         console.print(table)
     _put(drawn.get())  # with rich's own colours, if it is a terminal
+
+
+def page_width() -> int:
+    """Columns of the terminal that reads, or as many as a file has."""
+    return shutil.get_terminal_size().columns if sys.stdout.isatty() else _UNLIMITED
 
 
 @contextlib.contextmanager

@@ -158,10 +158,11 @@ def check_data(settings: DataSettings, *, fault: str | None = None) -> Report:
         }
         excluded |= {*leaks, *(name for name in column_names(sheets) if name in useless)}
         contract = propose_contract(sheets, excluded, list(classes))
+    kept = set(() if contract is None else contract.names)
     left_out = [
         name
         for name in column_names(sheets)
-        if (name in excluded if contract is None else name not in contract.names)
+        if (name in excluded if contract is None else name not in kept)
     ]
     ignore = tuple(dict.fromkeys([*settings.ignore, *left_out]))
     ordered = sorted(notes.findings, key=lambda one: SEVERITIES.index(one.severity))

@@ -208,11 +208,9 @@ def by_client(held: Sequence[tuple[Sheet, ColumnCells]]) -> Mapping[str, Array]:
     """A column's numbers, one array per client."""
     parts: dict[str, list[Array]] = {}
     for sheet, cells in held:
-        whose = sheet.clients
-        for client in dict.fromkeys(whose.tolist()):
-            if client:
-                values = cells.values[whose == client]
-                parts.setdefault(client, []).append(values[np.isfinite(values)])
+        for client, places in sheet.places.items():
+            values = cells.values[places]
+            parts.setdefault(client, []).append(values[np.isfinite(values)])
     return {client: np.concatenate(each) for client, each in parts.items()}
 
 

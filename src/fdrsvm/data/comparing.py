@@ -8,7 +8,8 @@ Twice     rows with the same readings in all columns that are readings. If colum
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -22,57 +23,76 @@ from fdrsvm.data.findings import (
     Texts,
     alike_names,
     listed,
+    number_of,
     percent,
     to_ignore,
 )
-from fdrsvm.data.units import guess_units, split_unit
+from fdrsvm.data.units import bare_name, guess_units, split_unit
 
 _BY_CHANCE = 0.01
 _COPIES = 0.01
+_MOST_PAIRS = 10_000  # of names, compared letter by letter
+_MOST_TOLD = 20  # columns, one by one
 
 
 def check_same_columns(sheets: Sequence[Sheet], notes: Notebook) -> None:
     """Every file must have the same features; one that is called otherwise is named."""
-    wanted = column_names(sheets)
-    for name in wanted:
-        lacking = [sheet for sheet in sheets if name not in sheet.cells]
-        n_having = len(sheets) - len(lacking)
-        # Told once: at those that lack it, or at the few that have more than the others.
-        if not lacking or (n_having < len(lacking) and has_twin(name, sheets, wanted)):
-            continue
-        if n_having < len(lacking):
-            having = [sheet.where for sheet in sheets if name in sheet.cells]
-            what = f"only {listed(having)} {'has' if n_having == 1 else 'have'} this column"
-            notes.add("column", "stop", what, to_ignore(name), client=having[0], column=name)
-            continue
-        for sheet in lacking:
-            others = [
-                other
-                for other in sheet.cells
-                if sum(other in one.cells for one in sheets) <= n_having
-                and not any(other in one.cells and name in one.cells for one in sheets)
-            ]
-            alike = alike_names(name, others)
-            if alike:
-                here, there = split_unit(alike[0])[1], split_unit(name)[1]
-                unit = f"; and in {here} in place of {there}" if here and there != here else ""
-                what = f"is called {alike[0]!r} in this file{unit if there else ''}"
-                remedy = f"rename it to {name!r}" + (" and convert it" if unit and there else "")
-                notes.add("name", "stop", what, remedy, client=sheet.where, column=name)
-            else:
-                what = f"is not in this file, but in {n_having} of {len(sheets)}"
-                remedy = f"add the column, or {to_ignore(name)}"
-                notes.add("column", "stop", what, remedy, client=sheet.where, column=name)
+    counts = Counter(name for sheet in sheets for name in sheet.cells)
+    usual = [name for name in counts if 2 * counts[name] >= len(sheets)]
+    renamed: set[str] = set()
+    for sheet in sheets:
+        lacking = [name for name in usual if name not in sheet.cells and name not in renamed]
+        own = [name for name in sheet.cells if counts[name] < len(sheets)]
+        twins = _find_twins(lacking, own, sheets)
+        for name, twin in twins.items():
+            if twin not in renamed:
+                renamed.add(twin)
+                _say_renamed(sheet.where, twin, name, notes)
+        _say_lacking(sheet, [name for name in lacking if name not in twins], counts, notes)
+    rare = [name for name in counts if 2 * counts[name] < len(sheets) and name not in renamed]
+    for name in rare:
+        having = [sheet.where for sheet in sheets if name in sheet.cells]
+        what = f"only {listed(having)} {'has' if len(having) == 1 else 'have'} this column"
+        notes.add("column", "stop", what, to_ignore(name), client=having[0], column=name)
 
 
-def has_twin(name: str, sheets: Sequence[Sheet], names: Sequence[str]) -> bool:
-    """Whether it is another column under another name, which is told there."""
-    apart = [
-        other
-        for other in names
-        if other != name and not any(name in one.cells and other in one.cells for one in sheets)
-    ]
-    return bool(alike_names(name, apart))
+def _find_twins(
+    lacking: Sequence[str], own: Sequence[str], sheets: Sequence[Sheet]
+) -> dict[str, str]:
+    """Columns that are there under another name; whoever has both means two things by them."""
+    by_bare = {bare_name(name): name for name in own}
+    few = len(lacking) * len(own) <= _MOST_PAIRS
+    found = {}
+    for name in lacking:
+        same = by_bare.get(bare_name(name))
+        alike = [same] if same is not None else alike_names(name, own) if few else []
+        if alike and not any(name in one.cells and alike[0] in one.cells for one in sheets):
+            found[name] = alike[0]
+    return found
+
+
+def _say_lacking(
+    sheet: Sheet, names: Sequence[str], counts: Mapping[str, int], notes: Notebook
+) -> None:
+    if len(names) > _MOST_TOLD:
+        what = f"lacks {len(names)} columns that other files have: {listed(names)}"
+        remedy = "is it of the same machine? if so, add them"
+        notes.add("column", "stop", what, remedy, client=sheet.where)
+        return
+    for name in names:
+        what = f"is not in this file, but in {number_of(counts[name], 'other')}"
+        remedy = f"add the column, or {to_ignore(name)}"
+        notes.add("column", "stop", what, remedy, client=sheet.where, column=name)
+
+
+def _say_renamed(where: str, found: str, name: str, notes: Notebook) -> None:
+    here, there = split_unit(found)[1], split_unit(name)[1]
+    differs = here and there and here != there
+    what = f"is called {found!r} in this file" + (
+        f", in {here} and not in {there}" if differs else ""
+    )
+    remedy = f"rename it to {name!r}" + (" and convert it" if differs else "")
+    notes.add("name", "stop", what, remedy, client=where, column=name)
 
 
 def check_units(sheets: Sequence[Sheet], skipped: Iterable[str], notes: Notebook) -> None:

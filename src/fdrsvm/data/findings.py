@@ -6,10 +6,13 @@ that each check is a few lines over arrays.
 
 from __future__ import annotations
 
+import math
+import re
 import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, TypeAlias
 
@@ -18,7 +21,7 @@ import numpy.typing as npt
 
 from fdrsvm.core.arrays import Array
 from fdrsvm.data.rows import DataSettings
-from fdrsvm.data.tables import Mask, Table, data_files, read_labels, read_table
+from fdrsvm.data.tables import Mask, Table, data_files, read_labels, read_numbers, read_table
 from fdrsvm.data.units import bare_name
 from fdrsvm.errors import FDRSVMError
 
@@ -27,6 +30,7 @@ Texts: TypeAlias = npt.NDArray[Any]
 
 SEVERITIES: tuple[Severity, ...] = ("stop", "warn", "note")
 _MOST_NAMED = 8
+_MOST_COMPARED = 200  # names, letter by letter
 
 
 @dataclass(frozen=True)
@@ -108,6 +112,13 @@ class Sheet:
     clients: Texts
     has_numbers: bool = False
 
+    @cached_property
+    def places(self) -> dict[str, npt.NDArray[np.intp]]:
+        """The rows of each client that is named."""
+        names, codes = np.unique(self.clients.astype(np.str_), return_inverse=True)
+        groups = np.split(np.argsort(codes, kind="stable"), np.cumsum(np.bincount(codes))[:-1])
+        return {str(n): group for n, group in zip(names, groups, strict=True) if n}
+
     def without_alike(self, label: str) -> Sheet:
         """Where the labels are called otherwise, they are no reading for that."""
         if label in self.table.by_name:
@@ -148,44 +159,48 @@ class Notebook:
 
 
 def tell_apart(column: npt.NDArray[Any]) -> ColumnCells:
-    """A column's cells, told apart."""
-    if column.dtype.kind in "biuf":
-        values = column.astype(np.float64)
-        missing, infinite = np.isnan(values), np.isinf(values)
-        text = np.zeros(len(values), dtype=bool)
-    else:
-        items = column.tolist()
-        values = np.array([as_float(item) for item in items], dtype=np.float64)
-        missing = np.array([item is None or item != item for item in items], dtype=bool)
-        infinite = np.isinf(values)
-        text = np.isnan(values) & ~missing
-    return ColumnCells(np.where(infinite, np.nan, values), missing, infinite, text, column)
+    """A column's cells, as training would read them."""
+    values, broken = read_numbers(column)
+    missing, infinite = np.zeros((2, len(column)), dtype=bool)
+    for place in np.flatnonzero(broken).tolist():
+        item = column[place]
+        is_number = isinstance(item, int | float | np.number)
+        missing[place] = item is None or (is_number and item != item) or _is_no_time(item)
+        infinite[place] = is_number and not missing[place] and math.isinf(item)
+    return ColumnCells(
+        np.where(broken, np.nan, values), missing, infinite, broken & ~missing & ~infinite, column
+    )
 
 
-def as_float(item: Any) -> float:
-    """A number of any kind as float; nan for all else."""
-    is_number = isinstance(item, int | float | np.number) and not isinstance(item, np.timedelta64)
-    return float(item) if is_number else np.nan
+def _is_no_time(item: Any) -> bool:
+    return isinstance(item, np.datetime64 | np.timedelta64) and bool(np.isnat(item))
 
 
 def read_sheets(settings: DataSettings, notes: Notebook) -> list[Sheet]:
     """Every file that can be read; of each other one a finding."""
     sheets: list[Sheet] = []
     for where, path in find_files(settings, notes):
+        own = Notebook()
         try:
-            table = read_table(path)
+            sheets.append(read_sheet(where, path, settings, own))
         except Exception as error:  # whatever is in the file, the others are still checked
-            notes.add("unreadable", "stop", *_reason(error), client=where)
-            continue
-        names = (settings.label, settings.client_column, *settings.ignore)
-        cells = {name: tell_apart(table[name]) for name in table.columns if name not in set(names)}
-        notes.add("read", "note", as_read(table), "", client=where)
-        labels, has_numbers = labels_of(table, where, settings.label, notes)
-        clients = np.full(table.n_rows, where, dtype=object)
-        if settings.client_column is not None:
-            clients = clients_of(table, where, settings.client_column, notes)
-        sheets.append(Sheet(where, path, table, cells, labels, clients, has_numbers))
+            own = Notebook()
+            own.add("unreadable", "stop", *_reason(error), client=where)
+        notes.findings += own.findings
     return sheets
+
+
+def read_sheet(where: str, path: Path, settings: DataSettings, notes: Notebook) -> Sheet:
+    """One file; what is wrong with its labels and its clients is noted."""
+    table = read_table(path)
+    taken = {settings.label, settings.client_column, *settings.ignore}
+    cells = {name: tell_apart(table[name]) for name in table.columns if name not in taken}
+    notes.add("read", "note", as_read(table), "", client=where)
+    labels, has_numbers = labels_of(table, where, settings.label, notes)
+    clients = np.full(table.n_rows, where, dtype=object)
+    if settings.client_column is not None:
+        clients = clients_of(table, where, settings.client_column, notes)
+    return Sheet(where, path, table, cells, labels, clients, has_numbers)
 
 
 def find_files(settings: DataSettings, notes: Notebook) -> list[tuple[str, Path]]:
@@ -317,6 +332,9 @@ def to_ignore(*names: str) -> str:
 def alike_names(name: str, others: Sequence[str]) -> list[str]:
     """Those that differ by case, unit, spaces or a letter; never by a digit."""
     by_bare = {bare_name(other): other for other in others}
-    near = get_close_matches(bare_name(name), list(by_bare), n=3, cutoff=0.85)
-    digits = [c for c in name if c.isdigit()]
-    return [by_bare[one] for one in near if [c for c in by_bare[one] if c.isdigit()] == digits]
+    bare = bare_name(name)
+    near = [bare] if bare in by_bare else []
+    if not near and len(by_bare) <= _MOST_COMPARED:
+        near = get_close_matches(bare, list(by_bare), n=3, cutoff=0.85)
+    digits = re.sub(r"\D", "", name)
+    return [by_bare[one] for one in near if re.sub(r"\D", "", by_bare[one]) == digits]
