@@ -448,7 +448,7 @@ def test_what_parquet_holds_is_told_as_training_reads_it(tmp_path, rng):
 
     n = 40
     columns = {
-        "time": np.datetime64("2024-01-01", "h") + np.arange(n).astype("timedelta64[h]"),
+        "time": np.datetime64("2024-01-01", "s") + 3600 * np.arange(n),
         "flow": rng.normal(size=n),
         "open": [bool(k % 3) for k in range(n)],
         "count": [None if k == 4 else k * 7 % 23 for k in range(n)],

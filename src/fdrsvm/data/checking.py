@@ -127,7 +127,7 @@ def check_data(settings: DataSettings, *, fault: str | None = None) -> Report:
     (False, 'unreadable', 'there-is-none')
     """
     notes = Notebook()
-    contract = _read_contract(settings, notes)
+    contract = read_given_contract(settings, notes)
     sheets = read_sheets(settings, notes)
     if sheets and not any(settings.label in sheet.table.by_name for sheet in sheets):
         assumed = propose_label(sheets, settings.label, notes)
@@ -169,7 +169,8 @@ def check_data(settings: DataSettings, *, fault: str | None = None) -> Report:
     return Report(tuple(ordered), settings, ignore, contract, fault)
 
 
-def _read_contract(settings: DataSettings, notes: Notebook) -> FeatureContract | None:
+def read_given_contract(settings: DataSettings, notes: Notebook) -> FeatureContract | None:
+    """The contract to hold against the data, if one is named and can be read."""
     if settings.contract is None:
         return None
     try:
@@ -201,11 +202,11 @@ def hold_against(
                 column=settings.label
                 if one.column == "y" and "y" not in contract.names
                 else one.column,
-                row=_row_of(sheet, one.example_row),
+                row=row_of(sheet, one.example_row),
             )
 
 
-def _row_of(sheet: Sheet, found: int | None) -> int | None:
+def row_of(sheet: Sheet, found: int | None) -> int | None:
     """Tables that number their rows have these numbers in violations too."""
     is_numbered = found is None or hasattr(sheet.table, "row_numbers")
     return found if is_numbered or found is None else sheet.row(found)

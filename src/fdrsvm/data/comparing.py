@@ -43,12 +43,12 @@ def check_same_columns(sheets: Sequence[Sheet], notes: Notebook) -> None:
     for sheet in sheets:
         lacking = [name for name in usual if name not in sheet.cells and name not in renamed]
         own = [name for name in sheet.cells if counts[name] < len(sheets)]
-        twins = _find_twins(lacking, own, sheets)
+        twins = find_twins(lacking, own, sheets)
         for name, twin in twins.items():
             if twin not in renamed:
                 renamed.add(twin)
-                _say_renamed(sheet.where, twin, name, notes)
-        _say_lacking(sheet, [name for name in lacking if name not in twins], counts, notes)
+                say_renamed(sheet.where, twin, name, notes)
+        say_lacking(sheet, [name for name in lacking if name not in twins], counts, notes)
     rare = [name for name in counts if 2 * counts[name] < len(sheets) and name not in renamed]
     for name in rare:
         having = [sheet.where for sheet in sheets if name in sheet.cells]
@@ -56,7 +56,7 @@ def check_same_columns(sheets: Sequence[Sheet], notes: Notebook) -> None:
         notes.add("column", "stop", what, to_ignore(name), client=having[0], column=name)
 
 
-def _find_twins(
+def find_twins(
     lacking: Sequence[str], own: Sequence[str], sheets: Sequence[Sheet]
 ) -> dict[str, str]:
     """Columns that are there under another name; whoever has both means two things by them."""
@@ -71,9 +71,10 @@ def _find_twins(
     return found
 
 
-def _say_lacking(
+def say_lacking(
     sheet: Sheet, names: Sequence[str], counts: Mapping[str, int], notes: Notebook
 ) -> None:
+    """Columns that a file has under no name; very many of them in one finding."""
     if len(names) > _MOST_TOLD:
         what = f"lacks {len(names)} columns that other files have: {listed(names)}"
         remedy = "is it of the same machine? if so, add them"
@@ -85,7 +86,8 @@ def _say_lacking(
         notes.add("column", "stop", what, remedy, client=sheet.where, column=name)
 
 
-def _say_renamed(where: str, found: str, name: str, notes: Notebook) -> None:
+def say_renamed(where: str, found: str, name: str, notes: Notebook) -> None:
+    """A column that one file calls otherwise, perhaps in another unit."""
     here, there = split_unit(found)[1], split_unit(name)[1]
     differs = here and there and here != there
     what = f"is called {found!r} in this file" + (
