@@ -465,6 +465,21 @@ def test_what_parquet_holds_is_told_as_training_reads_it(tmp_path, rng):
     assert is_taken(replace(data, ignore=report.ignore, contract=tmp_path / "c.json"))
 
 
+@pytest.mark.parametrize("fault", ["serial", "counter", "constant", "leak flag"])
+def test_a_gap_stops_training_in_a_column_that_is_no_reading_too(tmp_path, fault):
+    tables = clean_tables(0)
+    before = set(tables["north"])
+    FAULTS[fault][0](tables)
+    column = next(iter(set(tables["north"]) - before), "flow")
+    cell("west", column, 21, "")(tables)
+    data = write(tmp_path / "plants", tables)
+    report = check_data(data)
+    gaps = [(one.client, one.column, one.row) for one in report.findings if one.kind == "missing"]
+    assert gaps == [("west", column, 21)]
+    assert not report.can_train
+    assert not is_taken(data)
+
+
 # --- proposals ---
 
 

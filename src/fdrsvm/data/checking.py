@@ -101,6 +101,8 @@ class Report:
         if self.fault is not None:
             parts.append(f"--fault {shlex.quote(self.fault)}")
         chosen = contract or given.contract
+        if chosen is None and getattr(given, "missing", "refuse") == "drop":
+            parts.append("--missing drop")
         if chosen is not None:
             parts.append(f"--contract {shlex.quote(str(chosen))}")
         return " ".join([*parts, to_ignore(*self.ignore)]).rstrip()
@@ -140,7 +142,8 @@ def check_data(settings: DataSettings, *, fault: str | None = None) -> Report:
         what = f"--ignore: no file has {listed(map(repr, sorted(unseen)))}"
         notes.add("option", "stop", what, "leave it away, or correct the name")
     classes = check_labels(sheets, settings.label, fault, notes)
-    excluded = check_columns(sheets, notes, has_rules=contract is not None)
+    drops = getattr(settings, "missing", "refuse") == "drop"
+    excluded = check_columns(sheets, notes, has_rules=contract is not None, drops=drops)
     leaks = check_leaks(sheets, excluded, classes, notes)
     if contract is None:
         check_same_columns(sheets, notes)

@@ -20,7 +20,7 @@ from collections.abc import Iterable, Mapping, Sequence
 import numpy as np
 
 from fdrsvm.core.arrays import Array
-from fdrsvm.data.findings import ColumnCells, Notebook, Sheet, counted, percent, to_ignore
+from fdrsvm.data.findings import ColumnCells, Notebook, Severity, Sheet, counted, percent, to_ignore
 
 _RISING = 20
 _DISTINCT = 10
@@ -42,19 +42,23 @@ _DATE = re.compile(
 _SAMPLE = 200  # cells that are looked at to tell dates from words
 
 
-def check_columns(sheets: Sequence[Sheet], notes: Notebook, *, has_rules: bool) -> set[str]:
+def check_columns(
+    sheets: Sequence[Sheet], notes: Notebook, *, has_rules: bool, drops: bool = False
+) -> set[str]:
     """All columns by themselves; returns those that should be left out.
 
-    ``has_rules`` is whether a contract says what becomes of missing and infinite values and text.
+    ``has_rules`` is whether a contract says what becomes of missing and infinite values and text,
+    ``drops`` whether rows that lack a value are left out.
     """
     excluded = set()
     for name in column_names(sheets):
         held = [(sheet, sheet.cells[name]) for sheet in sheets if name in sheet.cells]
-        if is_no_reading(name, held, notes):
+        found = is_no_reading(name, held, notes, has_rules=has_rules)
+        if found != "stop" and not has_rules:
+            check_cells(name, held, notes, drops=drops)
+        if found is not None:
             excluded.add(name)
             continue
-        if not has_rules:
-            check_cells(name, held, notes)
         check_stuck(name, held, notes)
         check_marks(name, held, notes)
     return excluded
@@ -104,8 +108,10 @@ def pooled(sheets: Sequence[Sheet], name: str) -> Array:
     return np.concatenate(parts)
 
 
-def is_no_reading(name: str, held: Sequence[tuple[Sheet, ColumnCells]], notes: Notebook) -> bool:
-    """Whether a column is text, dates, ids, a counter, empty or constant; says which."""
+def is_no_reading(
+    name: str, held: Sequence[tuple[Sheet, ColumnCells]], notes: Notebook, *, has_rules: bool
+) -> Severity | None:
+    """How bad it is if a column is text, dates, ids, a counter, empty or constant; says which."""
     every = [cells for _, cells in held]
     n = sum(cells.n for cells in every)
     n_text = sum(int(cells.text.sum()) for cells in every)
@@ -113,44 +119,44 @@ def is_no_reading(name: str, held: Sequence[tuple[Sheet, ColumnCells]], notes: N
     first = held[0][0].where if len(held) == 1 else None
     ignore = to_ignore(name)
 
-    def say(kind: str, stops: bool, what: str, remedy: str) -> bool:
-        notes.add(kind, "stop" if stops else "warn", what, remedy, client=first, column=name)
-        return True
+    def say(kind: str, severity: Severity, what: str, remedy: str) -> Severity:
+        notes.add(kind, severity, what, remedy, client=first, column=name)
+        return severity
 
     if not len(values) and not n_text:
-        return say("empty", True, "has no value at all", ignore)
-    if n_text and n_text >= n / 2:
+        return say("empty", "warn" if has_rules else "stop", "has no value at all", ignore)
+    if n_text >= max(n / 2, 1) and not any(why_text(sheet, name) for sheet, _ in held):
         return say(*words_of_text(every, n), ignore)
     if n_text:
-        return False
+        return None
     n_distinct = len(np.unique(values))
     if n_distinct == 1 and n > 1:
-        return say("constant", False, f"is the same in all {len(values)} rows", ignore)
+        return say("constant", "warn", f"is the same in all {len(values)} rows", ignore)
     is_whole = bool((values == np.round(values)).all())
     if is_whole and n_distinct == len(values) >= _DISTINCT:
         repeats = len(values) * (len(values) - 1) / (2.0 * (np.ptp(values) + 1.0))
         if repeats >= _REPEATS or _ID_NAME.search(name):
             what = f"looks like an id: {n_distinct} whole numbers, all different"
-            return say("id", False, f"{what}; a model would learn rows by heart", ignore)
+            return say("id", "warn", f"{what}; a model would learn rows by heart", ignore)
     if all(rises(cells, is_whole) for cells in every):
         what = "rises from row to row, as a counter, a time or a row number does"
-        return say("counter", False, f"{what}; a model would learn when, not what", ignore)
-    return False
+        return say("counter", "warn", f"{what}; a model would learn when, not what", ignore)
+    return None
 
 
-def words_of_text(every: Sequence[ColumnCells], n: int) -> tuple[str, bool, str]:
+def words_of_text(every: Sequence[ColumnCells], n: int) -> tuple[str, Severity, str]:
     """Of a column of text its kind, that it stops training, and words."""
     texts = [str(item) for cells in every for item in cells.raw[cells.text].tolist()]
     step = max(1, len(texts) // _SAMPLE)
     sample = texts[::step]
     is_time = any(cells.raw.dtype.kind == "M" for cells in every)
     if is_time or sum(_DATE.match(text) is not None for text in sample) >= 0.9 * len(sample):
-        return "date", True, "holds dates or times, and no reading"
+        return "date", "stop", "holds dates or times, and no reading"
     n_distinct = len(set(texts))
     if n_distinct == len(texts) >= _DISTINCT:
-        return "id", True, f"looks like an id: {n_distinct} texts, all different"
+        return "id", "stop", f"looks like an id: {n_distinct} texts, all different"
     share = "" if len(texts) == n else f" in {percent(len(texts), n)} of the rows"
-    return "text", True, f"holds text{share}, {n_distinct} different, where numbers are needed"
+    return "text", "stop", f"holds text{share}, {n_distinct} different, where numbers are needed"
 
 
 def rises(cells: ColumnCells, is_whole: bool) -> bool:
@@ -164,21 +170,31 @@ def rises(cells: ColumnCells, is_whole: bool) -> bool:
     return bool(is_whole and n_rises >= _RISING and steps.min() >= 0.0 and steps.max() <= 1.0)
 
 
-def check_cells(name: str, held: Sequence[tuple[Sheet, ColumnCells]], notes: Notebook) -> None:
+def why_text(sheet: Sheet, name: str) -> str:
+    """What a file's reader says of numbers that it left as text; "" if nothing."""
+    return str(getattr(sheet.table, "notes", {}).get(name, ""))
+
+
+def check_cells(
+    name: str, held: Sequence[tuple[Sheet, ColumnCells]], notes: Notebook, *, drops: bool
+) -> None:
     """Missing, infinite and stray text, file by file."""
+    ask = "--contract FILE: it says what becomes of them (--write-contract FILE proposes one)"
     for sheet, cells in held:
         most = cells.missing.mean() > 0.5
-        ask = "--contract FILE: it says what becomes of them (--write-contract FILE proposes one)"
+        why = why_text(sheet, name)
+        text = f"no number that is understood: {why}" if why else "no number"
+        gaps = "missing" + "; rows that lack a value are left out" * drops
         for kind, mask, state, remedy in (
-            ("missing", cells.missing, "missing", to_ignore(name) if most else ask),
+            ("missing", cells.missing, gaps, to_ignore(name) if most else ask),
             ("infinite", cells.infinite, "infinite", "empty these cells, or mend what wrote them"),
-            ("text", cells.text, "no number", "write numbers there, or empty these cells"),
+            ("text", cells.text, text, "write plain numbers there, or empty these cells"),
         ):
             if mask.any():
                 be = "is" if np.count_nonzero(mask) == 1 else "are"
                 notes.add(
                     kind,
-                    "stop",
+                    "note" if drops and kind == "missing" and not most else "stop",
                     f"{counted(mask, 'value')} {be} {state}",
                     remedy,
                     client=sheet.where,
