@@ -431,6 +431,15 @@ def test_a_column_under_another_name_and_unit_is_told_once(tmp_path):
     assert finding.remedy.endswith("and convert it")
 
 
+@pytest.mark.parametrize("fault", ["renamed", "stray text"])
+def test_what_a_file_only_spells_wrongly_is_not_proposed_to_be_left_out(tmp_path, fault):
+    tables = clean_tables(0)
+    FAULTS[fault][0](tables)
+    report = check_data(write(tmp_path / "plants", tables))
+    assert report.ignore == ()
+    assert [one.kind for one in report.to_mend] == [KINDS[fault]]
+
+
 def test_many_columns_that_are_not_there_are_one_finding(tmp_path):
     tables = clean_tables(0)
     for k in range(40):

@@ -103,8 +103,8 @@ def _show(report: Report, written: Path | None) -> None:
         )
     n_left = len(report.to_mend)
     if n_left:
-        files = "1 finding asks" if n_left == 1 else f"{n_left} findings ask"
-        say(f"{files} for other files or options; when that is done, type:")
+        asks = "1 finding asks" if n_left == 1 else f"{n_left} findings ask"
+        say(f"{asks} for mended files or other options: do that, and check again. Then type:")
     elif any(one.kind == "missing" for one in report.findings) and not (
         written or report.settings.contract
     ):

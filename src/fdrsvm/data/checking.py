@@ -145,8 +145,9 @@ def check_data(settings: DataSettings, *, fault: str | None = None) -> Report:
     drops = getattr(settings, "missing", "refuse") == "drop"
     excluded = check_columns(sheets, notes, has_rules=contract is not None, drops=drops)
     leaks = check_leaks(sheets, excluded, classes, notes)
+    to_rename: set[str] = set()
     if contract is None:
-        check_same_columns(sheets, notes)
+        to_rename = check_same_columns(sheets, notes)
     else:
         hold_against(contract, sheets, settings, notes)
     if sheets and not column_names(sheets):
@@ -161,7 +162,9 @@ def check_data(settings: DataSettings, *, fault: str | None = None) -> Report:
         }
         excluded |= {*leaks, *(name for name in column_names(sheets) if name in useless)}
         contract = propose_contract(sheets, excluded, list(classes))
-    kept = set(() if contract is None else contract.names)
+    # What a stroke of the pen makes a feature is not proposed to be left out.
+    to_mend = {one.column for one in notes.findings if one.kind == "text" and one.row is not None}
+    kept = {*to_rename, *to_mend} - excluded | set(() if contract is None else contract.names)
     left_out = [
         name
         for name in column_names(sheets)

@@ -35,11 +35,12 @@ _MOST_PAIRS = 10_000  # of names, compared letter by letter
 _MOST_TOLD = 20  # columns, one by one
 
 
-def check_same_columns(sheets: Sequence[Sheet], notes: Notebook) -> None:
-    """Every file must have the same features; one that is called otherwise is named."""
+def check_same_columns(sheets: Sequence[Sheet], notes: Notebook) -> set[str]:
+    """Every file must have the same features; returns those that have two names, with both."""
     counts = Counter(name for sheet in sheets for name in sheet.cells)
     usual = [name for name in counts if 2 * counts[name] >= len(sheets)]
     renamed: set[str] = set()
+    meant: set[str] = set()
     for sheet in sheets:
         lacking = [name for name in usual if name not in sheet.cells and name not in renamed]
         own = [name for name in sheet.cells if counts[name] < len(sheets)]
@@ -47,6 +48,7 @@ def check_same_columns(sheets: Sequence[Sheet], notes: Notebook) -> None:
         for name, twin in twins.items():
             if twin not in renamed:
                 renamed.add(twin)
+                meant.add(name)
                 say_renamed(sheet.where, twin, name, notes)
         say_lacking(sheet, [name for name in lacking if name not in twins], counts, notes)
     rare = [name for name in counts if 2 * counts[name] < len(sheets) and name not in renamed]
@@ -54,6 +56,7 @@ def check_same_columns(sheets: Sequence[Sheet], notes: Notebook) -> None:
         having = [sheet.where for sheet in sheets if name in sheet.cells]
         what = f"only {listed(having)} {'has' if len(having) == 1 else 'have'} this column"
         notes.add("column", "stop", what, to_ignore(name), client=having[0], column=name)
+    return renamed | meant
 
 
 def find_twins(
