@@ -18,6 +18,7 @@ from fdrsvm.cli.alarm import alarm
 from fdrsvm.cli.audit_leak import audit_leak
 from fdrsvm.cli.bench import bench
 from fdrsvm.cli.certify import certify
+from fdrsvm.cli.check import check
 from fdrsvm.cli.console import warn, warn_lines
 from fdrsvm.cli.demo import demo
 from fdrsvm.cli.fit import fit
@@ -51,7 +52,7 @@ def root() -> None:
     """Certified robust classifiers for data that cannot be pooled."""
 
 
-_OWN = (demo, fit, predict, evaluate, certify, report, alarm, export, audit_leak, bench)
+_OWN = (demo, check, fit, predict, evaluate, certify, report, alarm, export, audit_leak, bench)
 for _command in (*_OWN, *federation.COMMANDS):
     root.add_command(_command)
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import shutil
 import sys
 import textwrap
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -84,8 +85,13 @@ def _encodable(text: str, stream: TextIO) -> str:
     return text.encode(encoding, "backslashreplace").decode(encoding)
 
 
-def show_table(headings: Sequence[str], rows: Sequence[Sequence[str]], n_left: int = 1) -> None:
-    """A table on stdout; the first ``n_left`` columns hold names, the others numbers."""
+def show_table(
+    headings: Sequence[str], rows: Sequence[Sequence[str | tuple[str, ...]]], n_left: int = 1
+) -> None:
+    """A table on stdout; the first ``n_left`` columns hold names, the others numbers.
+
+    A cell of several lines is a tuple.
+    """
     from rich.console import Console
     from rich.table import Table
     from rich.text import Text
@@ -95,7 +101,8 @@ def show_table(headings: Sequence[str], rows: Sequence[Sequence[str]], n_left: i
         text = Text(printable(heading))
         table.add_column(text, justify="left" if place < n_left else "right")
     for row in rows:
-        table.add_row(*(Text(printable(cell)) for cell in row))  # Text has no markup
+        cells = [(cell,) if isinstance(cell, str) else cell for cell in row]
+        table.add_row(*(Text("\n".join(map(printable, lines))) for lines in cells))  # no markup
     console = Console(highlight=False, width=None if sys.stdout.isatty() else _UNLIMITED)
     with console.capture() as drawn:
         console.print(table)
@@ -116,6 +123,11 @@ class Watch:
     def trials(self, done: int, of_all: int) -> None:
         """After one configuration has been trained on one fold."""
         self._put(f"trying settings by cross-validation: {done} of {of_all}")
+
+
+def page_width() -> int:
+    """Columns of the terminal that reads, or as many as a file has."""
+    return shutil.get_terminal_size().columns if sys.stdout.isatty() else _UNLIMITED
 
 
 @contextlib.contextmanager

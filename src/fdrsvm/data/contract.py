@@ -28,7 +28,7 @@ import numpy.typing as npt
 from scipy import sparse
 
 from fdrsvm.core.arrays import Array, check_choice, check_finite
-from fdrsvm.core.files import read_capped
+from fdrsvm.core.files import PathLike, read_capped, write_atomically
 from fdrsvm.errors import CorruptDataError, InvalidInputError
 
 __all__ = [
@@ -264,6 +264,15 @@ class FeatureContract:
         if not isinstance(features, list) or not isinstance(labels, list):
             raise CorruptDataError(f"{_KIND}: features and labels must be lists")
         return cls(tuple(_read_feature(entry) for entry in features), tuple(labels))
+
+    def save(self, path: PathLike) -> None:
+        """Write ``to_json`` to a file, whole or not at all; ``load`` reads it."""
+        write_atomically(path, self.to_json().encode("ascii") + b"\n")
+
+    @classmethod
+    def load(cls, path: PathLike) -> FeatureContract:
+        """The contract in a file, or an error that names the file."""
+        return read_contract(Path(path))
 
     def violations(
         self, X: Any, y: Any = None, *, client: Any = None, clip: bool = False
