@@ -57,7 +57,7 @@ def test_predict_goes_by_column_names_and_needs_no_labels(model, tmp_path, capsy
 def test_predict_has_a_decision_for_each_of_three_classes(home, capsys):
     three = home / "three-run" / "model.safetensors"
     _, out, _ = call(capsys, "predict", three, home / "three" / "north.csv")
-    headings = "client,predicted,decision healthy,decision leak,decision worn"
+    headings = "client,row,predicted,decision healthy,decision leak,decision worn,reason"
     assert out.splitlines()[0] == headings
 
 
@@ -244,7 +244,12 @@ def test_files_that_do_not_fit_the_model_are_named(command, home, model, tmp_pat
     assert "must have the columns 'flow', 'pressure', 'temperature'; it lacks 'temperature'" in line
     path.write_text("flow,pressure,temperature,label\n1,2,?,leak\n")
     line = error_line(capsys, command, model, path)
-    assert "column 'temperature': every value must be a finite number; row 0 is missing" in line
+    if command == "predict":
+        assert "none of 1 can; row 2 of 'north': 'temperature' is missing" in line
+    else:
+        rule = "column 'temperature': every value must be a finite number; row 2 is missing"
+        assert rule in line
+        assert "leave such rows out with --missing drop" in line
 
 
 @pytest.mark.parametrize("command", ["evaluate", "certify", "report"])
@@ -253,7 +258,7 @@ def test_labels_that_the_model_does_not_know_are_named(command, model, tmp_path,
     path.write_text("flow,pressure,temperature,label\n1,2,3,leak\n1,2,3,leek\n")
     line = error_line(capsys, command, model, path)
     assert (
-        "must be among the model's classes ['healthy', 'leak']; row 1 of client 'north' is 'leek'"
+        "must be among the model's classes ['healthy', 'leak']; row 3 of client 'north' is 'leek'"
         in line
     )
 

@@ -40,7 +40,7 @@ def test_clients_can_be_numbers_in_a_column(tmp_path):
     rows = read_rows(DataSettings(paths=(path,), client_column="plant"))
     assert rows.clients.tolist() == ["7", "8", "7"]
     path.write_text("u,plant,label\n1,7,a\n2,,b\n")
-    with pytest.raises(InvalidInputError, match="every row must name its client; row 1"):
+    with pytest.raises(InvalidInputError, match="every row must name its client; row 3"):
         read_rows(DataSettings(paths=(path,), client_column="plant"))
     with pytest.raises(InvalidInputError, match="must not be given with files of named clients"):
         read_rows(DataSettings(named={"a": path}, client_column="plant"))
@@ -62,7 +62,7 @@ def test_labels_match_a_models_classes_as_text(rng):
 def test_an_unknown_label_is_named_with_its_client_and_the_clients_row(tmp_path):
     rows = read_rows(write(tmp_path, north="x,label\n1,1\n2,1\n", south="x,label\n1,1\n2,2\n"))
     assert rows.codes((1, 2)).tolist() == [0, 0, 0, 1]
-    with pytest.raises(InvalidInputError, match=r"row 1 of client 'south' is 2 \(1 in all\)"):
+    with pytest.raises(InvalidInputError, match=r"row 3 of client 'south' is 2 \(1 in all\)"):
         rows.codes((-1, 1))
 
 
@@ -71,7 +71,7 @@ def test_a_contract_that_is_none_and_data_that_are_not_there_are_named(tmp_path)
     with pytest.raises(CorruptDataError, match=r"north\.csv: .*not the JSON of a contract"):
         read_rows(replace(settings, contract=tmp_path / "north.csv"))
     with pytest.raises(
-        InvalidInputError, match=r"plants: must be a \.csv or \.parquet file; it is not"
+        InvalidInputError, match=r"plants: must be a \.csv, \.tsv, \.txt or \.parquet file; it is not"
     ):
         read_rows(DataSettings(paths=(tmp_path / "plants",)))
 
@@ -126,29 +126,11 @@ def test_all_columns_of_text_are_named_with_what_to_type(tmp_path):
     with pytest.raises(InvalidInputError) as caught:
         read_rows(DataSettings(paths=(path,)))
     assert str(caught.value).endswith(
-        "there is none in 'Product ID', 'Type'; leave out what is no reading with "
+        "there is text in 'Product ID', 'Type'; leave out what is no reading with "
         "--ignore 'Product ID' --ignore Type"
     )
     rows = read_rows(DataSettings(paths=(path,), ignore=("Product ID", "Type")))
     assert rows.feature_names == ("speed",)
     with pytest.raises(InvalidInputError) as caught:  # what a model wants cannot be left out
         read_rows(DataSettings(paths=(path,)), features=["Type", "speed"])
-    assert str(caught.value).endswith("there is none in 'Type'")
-
-
-@pytest.mark.parametrize(
-    ("text", "words"),
-    [
-        ("x;label\n1;0\n", "'x;label'; is it separated by ';'? It must be by commas"),
-        ("x\tlabel\n1\t0\n", "; is it separated by tabs? It must be by commas"),
-        ("x;label\n1,5;0\n", "row 0 has 2; is it separated by ';'? It must be by commas"),
-    ],
-)
-def test_another_separator_is_asked_for(tmp_path, text, words):
-    path = tmp_path / "a.csv"
-    path.write_text(text)
-    with pytest.raises(InvalidInputError) as caught:
-        read_rows(DataSettings(paths=(path,)))
-    assert str(caught.value).endswith(words)
-    path.write_text(text.replace(";", ",").replace("\t", ",").replace("1,5", "1.5"))
-    assert read_rows(DataSettings(paths=(path,))).feature_names == ("x",)
+    assert str(caught.value).endswith("there is text in 'Type'")

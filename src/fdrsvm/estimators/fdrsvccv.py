@@ -156,6 +156,7 @@ worst_case_risk_per_client_, n_iter_, stop_reason_, history_, client_labels_
         "history_",
         "n_features_in_",
         "feature_names_in_",
+        "client_column_",
         *(f"{name}_" for name in FDRSVC._kept),
     )
 

@@ -2,7 +2,8 @@
 
 The sections of the file are
 
-    data       files or folder, clients, label, fault, client_column, ignore, contract, clip
+    data       files or folder, clients, label, fault, client_column, ignore, contract, clip,
+               missing
     scaling    method, clip
     model      estimator, and any parameter of it
 
@@ -88,6 +89,7 @@ _SECTIONS: dict[str, dict[str, Any]] = {
         "ignore": [],
         "contract": "",
         "clip": DataSettings.clip,
+        "missing": DataSettings.missing,
     },
     "scaling": {"method": FitSettings.scaling, "clip": FitSettings.clip},
     "model": {"estimator": FitSettings.estimator},
@@ -127,6 +129,7 @@ def read_configuration(path: Path) -> FitSettings:
             ignore=tuple(ignore),
             contract=home / data["contract"] if data["contract"] else None,
             clip=data["clip"],
+            missing=data["missing"],
         ),
         scaling=scaling["method"],
         clip=scaling["clip"],
@@ -280,7 +283,7 @@ def certificate_content(model: LinearModel) -> dict[str, Any]:
 def _facts(model: LinearModel, rows: Rows) -> dict[str, Any]:
     """Counts and agreed numbers of the training rows; no value of any row."""
     counts = rows.counts()
-    facts: dict[str, Any] = {"rows": counts}
+    facts: dict[str, Any] = {"rows": counts, **rows.record()}
     if model.estimator == "FDRSVC":
         facts["epsilon"] = {name: ball.epsilon for name, ball in balls(model, counts).items()}
         facts["client_weights"] = client_weights(model, counts)
