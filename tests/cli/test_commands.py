@@ -1,7 +1,5 @@
-"""What is done with a model file: predict, evaluate, certify, report, export; and bench."""
+"""What is done with a model file: evaluate, certify, report, export; and bench."""
 
-import csv
-import io
 import json
 from types import SimpleNamespace
 
@@ -16,7 +14,6 @@ from fdrsvm.model.model_file import load_model
 from fdrsvm.privacy import Recorded
 from tests.cli.cases import (
     CLIENTS,
-    FEATURES,
     OFFSETS,
     SCALES,
     call,
@@ -26,39 +23,6 @@ from tests.cli.cases import (
     write_csv,
 )
 from tests.estimators.imbalanced import make_faults
-
-
-def test_predict_writes_labels_and_decisions_in_the_order_of_the_rows(home, model, tmp_path):
-    done = run("predict", model, home / "plants", "--output", tmp_path / "out.csv")
-    assert (done.returncode, done.stderr) == (0, "")
-    rows = list(csv.DictReader((tmp_path / "out.csv").read_text().splitlines()))
-    X = np.concatenate([rows_of(name)[0] for name in CLIENTS])
-    loaded = load_model(model)
-    assert [row["client"] for row in rows] == list(np.repeat(CLIENTS, 40))
-    assert [row["predicted"] for row in rows] == loaded.predict(X).tolist()
-    assert [float(row["decision"]) for row in rows] == loaded.decision_function(X).tolist()
-
-
-def test_predict_goes_by_column_names_and_needs_no_labels(model, tmp_path, capsys):
-    X, _ = rows_of("north")
-    path = tmp_path / "new.csv"
-    order = [2, 0, 1]
-    lines = [",".join(["id", *(FEATURES[p] for p in order)])]
-    lines += [
-        f"row {n}," + ",".join(repr(row[p]) for p in order) for n, row in enumerate(X.tolist())
-    ]
-    path.write_text("\n".join(lines) + "\n")
-    code, out, err = call(capsys, "predict", model, path)
-    assert (code, err) == (0, "")
-    found = [row["predicted"] for row in csv.DictReader(io.StringIO(out))]
-    assert found == load_model(model).predict(X).tolist()
-
-
-def test_predict_has_a_decision_for_each_of_three_classes(home, capsys):
-    three = home / "three-run" / "model.safetensors"
-    _, out, _ = call(capsys, "predict", three, home / "three" / "north.csv")
-    headings = "client,row,predicted,decision healthy,decision leak,decision worn,reason"
-    assert out.splitlines()[0] == headings
 
 
 def scores_by(out):

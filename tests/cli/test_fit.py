@@ -214,7 +214,9 @@ def test_a_wrong_file_is_named_with_its_rule(tmp_path, capsys, text, rule):
 
 def test_wrong_kinds_of_files_are_named(tmp_path, capsys):
     (tmp_path / "a.xlsx").write_bytes(b"PK")
-    assert "must be a .csv, .tsv, .txt or .parquet file" in error_line(capsys, "fit", tmp_path / "a.xlsx")
+    assert "must be a .csv, .tsv, .txt or .parquet file" in error_line(
+        capsys, "fit", tmp_path / "a.xlsx"
+    )
     (tmp_path / "a.csv").write_bytes(b"x,label\n\xff\xfe,a\n")
     assert "must be a CSV in UTF-8" in error_line(capsys, "fit", tmp_path / "a.csv")
     (tmp_path / "a.parquet").write_bytes(b"PAR1")

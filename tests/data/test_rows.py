@@ -5,9 +5,11 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from fdrsvm import InvalidInputError
-from fdrsvm.data.rows import DataSettings, match_labels, read_rows
+from fdrsvm.data.rows import DataSettings, match_labels, read_readings, read_rows
 from fdrsvm.errors import CorruptDataError
 
 
@@ -70,9 +72,8 @@ def test_a_contract_that_is_none_and_data_that_are_not_there_are_named(tmp_path)
     settings = write(tmp_path, north="x,label\n1,1\n")
     with pytest.raises(CorruptDataError, match=r"north\.csv: .*not the JSON of a contract"):
         read_rows(replace(settings, contract=tmp_path / "north.csv"))
-    with pytest.raises(
-        InvalidInputError, match=r"plants: must be a \.csv, \.tsv, \.txt or \.parquet file; it is not"
-    ):
+    kinds = r"plants: must be a \.csv, \.tsv, \.txt or \.parquet file; it is not"
+    with pytest.raises(InvalidInputError, match=kinds):
         read_rows(DataSettings(paths=(tmp_path / "plants",)))
 
 
@@ -134,3 +135,86 @@ def test_all_columns_of_text_are_named_with_what_to_type(tmp_path):
     with pytest.raises(InvalidInputError) as caught:  # what a model wants cannot be left out
         read_rows(DataSettings(paths=(path,)), features=["Type", "speed"])
     assert str(caught.value).endswith("there is text in 'Type'")
+
+
+def test_columns_of_text_are_named_by_what_they_seem_to_be(tmp_path):
+    path = tmp_path / "a.csv"
+    lines = [
+        f"M{n},2025-01-{n + 1:02} 08:00,{n + 1:02}.01.2025,{'ab'[n % 2]},{n}.5,0" for n in range(12)
+    ]
+    path.write_text("id,time,day,kind,speed,label\n" + "\n".join(lines) + "\n")
+    with pytest.raises(InvalidInputError) as caught:
+        read_rows(DataSettings(paths=(path,)))
+    assert str(caught.value).endswith(
+        "there is text in 'id' (all different, as names of rows are), 'time' (dates or times), "
+        "'day' (dates or times), 'kind'; leave out what is no reading with "
+        "--ignore id --ignore time --ignore day --ignore kind"
+    )
+    lines[3] = lines[3].replace("3.5", "off")  # one word among numbers is a fault of its row
+    path.write_text("id,time,day,kind,speed,label\n" + "\n".join(lines) + "\n")
+    settings = DataSettings(paths=(path,), ignore=("id", "time", "day", "kind"))
+    with pytest.raises(InvalidInputError, match=r"column 'speed': .*; row 5 is no number"):
+        read_rows(settings)
+
+
+def test_parquet_has_the_rules_of_csv_for_text_dates_missing_values_and_rows(tmp_path):
+    pyarrow = pytest.importorskip("pyarrow")
+    from pyarrow import parquet
+
+    columns = {
+        "x": [1.0, None, 3.0],
+        "time": np.array(["2025-01-01", "2025-01-02", "2025-01-03"], dtype="datetime64[s]"),
+        "label": [0, 1, 1],
+        "plant": ["a", "a", "b"],
+    }
+    path = tmp_path / "a.parquet"
+    parquet.write_table(pyarrow.table(columns), path)
+    settings = DataSettings(paths=(path,), client_column="plant")
+    with pytest.raises(
+        InvalidInputError, match=r"text in 'time' \(dates or times\); .*--ignore time"
+    ):
+        read_rows(settings)
+    settings = replace(settings, ignore=("time",))
+    with pytest.raises(InvalidInputError, match=r"column 'x': .*; row 3 is missing"):
+        read_rows(settings)
+    rows = read_rows(replace(settings, missing="drop"))
+    assert rows.X.tolist() == [[1.0], [3.0]]
+    assert rows.row_numbers.tolist() == [2, 4]
+    assert (rows.n_dropped, rows.clients.tolist()) == ({"a": 1}, ["a", "b"])
+    assert rows.of("b").n_dropped == {}
+    read = read_readings(settings, features=["x"], keep=["time", "label"])
+    assert read.texts == {"time": [f"2025-01-0{n} 00:00:00" for n in (1, 2, 3)], "label": [*"011"]}
+    assert read.reasons == ["", "'x' is missing", ""]
+    with pytest.raises(InvalidInputError, match="missing: must be one of"):
+        read_rows(replace(settings, missing="guess"))
+
+
+def test_files_of_one_federation_may_be_written_differently(tmp_path):
+    texts = {
+        "a.csv": "u,v,label\n1.5,2.5,x\n",
+        "b.csv": "v;label;u\n2,5;y;1,5\n",
+        "c.tsv": "label\tu\tv\nx\t1,5\t2.5\n",
+    }
+    for name, text in texts.items():
+        (tmp_path / name).write_text(text, encoding="utf-16" if name == "b.csv" else "utf-8")
+    rows = read_rows(DataSettings(paths=(tmp_path,)))
+    assert rows.X.tolist() == [[1.5, 2.5]] * 3
+    assert rows.labels.tolist() == ["x", "y", "x"]
+
+
+@given(st.lists(st.tuples(st.sampled_from([None, 1.5, -2.0]), st.sampled_from("ab")), min_size=1))
+def test_dropping_leaves_the_rows_that_lack_nothing(tmp_path_factory, cells):
+    path = tmp_path_factory.mktemp("drop") / "x.csv"
+    lines = [f"{'' if value is None else value};{label};7" for value, label in cells]
+    path.write_text("x;label;n\n" + "\n".join(lines) + "\n")
+    settings = DataSettings(paths=(path,), missing="drop")
+    kept = [n for n, (value, _) in enumerate(cells) if value is not None]
+    if not kept:
+        with pytest.raises(InvalidInputError, match="must have a row that lacks no value"):
+            read_rows(settings)
+        return
+    rows = read_rows(settings)
+    assert rows.X[:, 0].tolist() == [cells[n][0] for n in kept]
+    assert rows.labels.tolist() == [cells[n][1] for n in kept]
+    assert rows.row_numbers.tolist() == [n + 2 for n in kept]
+    assert sum(rows.n_dropped.values()) == len(cells) - len(kept)

@@ -129,6 +129,6 @@ def _warn_of_rows(reasons: Sequence[str], read: Readings) -> None:
         )
     if read.n_outside:
         warn(
-            f"{read.n_outside} rows have values beyond the contract's limits and were judged as "
-            "they are; training saw no such row, so check the sensors"
+            f"{read.n_outside} of {len(reasons)} rows have values beyond the contract's limits and "
+            "were judged as they are; training saw no such row, so check the sensors"
         )

@@ -37,6 +37,7 @@ from fdrsvm.errors import CorruptDataError, InvalidInputError
 Labels: TypeAlias = npt.NDArray[Any]
 
 REFUSE, DROP = "refuse", "drop"
+_OPTIONS = {"label": "--label", "client": "--client-column"}
 _MOST_LISTED = 12
 _LEAST_IDS = 10  # fewer words can all be different without being names of rows
 _DATE = re.compile(r"\d{1,4}[-./]\d{1,2}[-./]\d{1,4}|\d{1,2}:\d{2}", re.ASCII)
@@ -308,7 +309,7 @@ def read_rows(
             raise InvalidInputError(
                 where,
                 "every client must have a row that lacks no value",
-                f"all {dropped[name]} of client {name!r} lack one",
+                f"{dropped[name]} of {dropped[name]} rows of client {name!r} lack one",
             )
         kept_y, kept_names = None if y is None else y[is_kept], names[is_kept]
         numbers = table.row_numbers[is_kept]
@@ -447,7 +448,8 @@ def _read_names(
         raise InvalidInputError(
             where,
             f"must have the {what} column {column!r}",
-            f"its columns are {_listed(table.columns)}{ask_separator(table.columns)}",
+            f"its columns are {_listed(table.columns)}{ask_separator(table.columns)}; "
+            f"{_OPTIONS[what]} names it",
         )
     names, broken = read_labels(table[column])
     if broken.any():

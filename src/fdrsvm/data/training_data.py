@@ -249,6 +249,8 @@ def _make_client(name: Any, by_class: Array, X: Matrix, codes: Codes, weights: A
 
 def take_column(X: Any, name: str) -> tuple[Any, Any]:
     """The other columns of a data frame (pandas, polars), and this one."""
+    if callable(getattr(X, "collect", None)):
+        raise InvalidInputError("X", "must be in memory", "it is lazy; collect it first")
     columns = list(getattr(X, "columns", ()))
     remedy = "give one label per row, such as clients=plants"
     if not columns or not callable(getattr(X, "__getitem__", None)):
@@ -257,8 +259,6 @@ def take_column(X: Any, name: str) -> tuple[Any, Any]:
             "can name a column only if X is a data frame",
             f"it is {name!r}, and X is a {type(X).__name__}; {remedy}",
         )
-    if callable(getattr(X, "collect", None)):
-        raise InvalidInputError("X", "must be in memory", "it is lazy; collect it first")
     if columns.count(name) != 1:
         shown = ", ".join(repr(column) for column in columns[:_MOST_SHOWN])
         more = f" and {len(columns) - _MOST_SHOWN} more" if len(columns) > _MOST_SHOWN else ""
