@@ -262,8 +262,8 @@ class NumberMarks:
     grouped: set[str] = field(default_factory=set)
 
     @classmethod
-    def of(cls, column: Sequence[str], *, are_floats: bool) -> NumberMarks:
-        """Those of a column; ``are_floats`` tells that none of its numbers has a comma."""
+    def of(cls, column: Sequence[str], *, has_one_mark: bool) -> NumberMarks:
+        """Those of a column; ``has_one_mark`` tells that all are numbers with the same, if any."""
         marks = cls()
         for cell in column:
             if "." not in cell and "," not in cell:
@@ -277,10 +277,12 @@ class NumberMarks:
                 marks.grouped.add("," if first == "." else ".")
             elif _DECIMAL_COMMA.fullmatch(number):
                 marks.sure.add(",")
+                if has_one_mark:
+                    break  # nothing else can be found
             elif as_number(number) is not None:
                 marks.sure.add(".")
-                if are_floats:
-                    break  # points are all that the others can have
+                if has_one_mark:
+                    break
         return marks
 
     def decide(self, in_file: set[str], separator: str) -> tuple[str, str]:
@@ -305,33 +307,39 @@ def read_columns(cells: Cells) -> Numbers:
     """Each column by its own convention, as far as that is clear."""
     columns = list(zip(*cells.rows, strict=True))
     seen: list[NumberMarks] = []
-    quick: list[Column | None] = []
+    quick: list[tuple[str, Column | None]] = []
     for column in columns:
-        numbers = _as_floats(column)
-        quick.append(numbers)
-        seen.append(NumberMarks.of(column, are_floats=numbers is not None))
+        mark, numbers = ".", _as_floats(column)
+        if numbers is None and not any("." in cell for cell in column):
+            mark, numbers = ",", _as_floats([cell.replace(",", ".") for cell in column])
+        quick.append((mark, numbers))
+        seen.append(NumberMarks.of(column, has_one_mark=numbers is not None))
     in_file = set[str]().union(*(marks.sure | marks.grouped for marks in seen))
     by_name: dict[str, Column] = {}
     notes: dict[str, str] = {}
     used: set[str] = set()
-    for name, column, numbers, marks in zip(cells.header, columns, quick, seen, strict=True):
+    for name, column, (by_mark, numbers), marks in zip(
+        cells.header, columns, quick, seen, strict=True
+    ):
         mark, note = marks.decide(in_file, cells.separator)
         if note:
             notes[name] = note
         elif marks.sure or marks.either:
             used.add(mark)
-        by_name[name] = numbers if numbers is not None and mark == "." else _read(column, mark)
+        by_name[name] = numbers if numbers is not None and mark == by_mark else _read(column, mark)
     return Numbers(by_name, notes, "".join(sorted(used)))
 
 
 def _as_floats(column: Sequence[str]) -> Column | None:
-    """What float64 reads, if it reads all of it; Python reads 1_000, nobody else does."""
-    if any("_" in cell for cell in column):
+    """The column, with nan for what is missing, if float64 reads all the rest at once."""
+    if any("_" in cell for cell in column):  # Python reads 1_000, nobody else does
         return None
-    try:
+    with contextlib.suppress(ValueError):
         return np.array(column, dtype=np.float64)
-    except ValueError:
-        return None
+    with contextlib.suppress(ValueError):
+        filled = ["nan" if cell in _MISSING else cell for cell in column]
+        return np.array(filled, dtype=np.float64)
+    return None
 
 
 def _read(column: Sequence[str], mark: str) -> Column:
@@ -360,7 +368,7 @@ def read_cell(cell: str, mark: str = ".") -> float | str | None:
 def as_number(cell: str) -> float | None:
     """None if it is text."""
     try:
-        return None if "_" in cell else float(cell)  # Python reads 1_000, nobody else does
+        return None if "_" in cell else float(cell)  # see _as_floats
     except ValueError:
         return None
 
