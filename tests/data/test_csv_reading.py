@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from fdrsvm import InvalidInputError
 from fdrsvm.data.csv_reading import SEPARATORS
 from fdrsvm.data.rows import DataSettings, read_rows
-from fdrsvm.data.tables import data_files, parse_table, read_numbers, read_table
+from fdrsvm.data.tables import data_files, is_missing, parse_table, read_numbers, read_table
 
 FLOATS = st.floats(allow_nan=False, allow_infinity=False)
 ENCODINGS = ("utf-8", "utf-8-sig", "utf-16", "utf-16-le-marked")
@@ -88,6 +88,27 @@ def test_one_number_that_is_not_in_doubt_settles_the_file(values, separator, dec
     assert table.notes == {}
     assert numbers(table, "x").tobytes() == np.array(values).tobytes()
     assert table.written.decimal == decimal
+
+
+@given(
+    st.lists(st.none() | FLOATS, min_size=1, max_size=6),
+    st.sampled_from(SEPARATORS),
+    st.sampled_from(".,"),
+    st.sampled_from(("", "?", "NaN", "NA", "#N/A", " ")),
+    st.booleans(),
+)
+def test_missing_values_are_missing_and_change_no_other(values, separator, decimal, gap, has_text):
+    cells = [gap if value is None else repr(value).replace(".", decimal) for value in values]
+    rows = [["x", "y"], *([cell, f"0{decimal}5"] for cell in cells)]
+    if has_text:
+        rows.append(["off", "1"])
+    table = parse_table(written(rows, separator, csv.QUOTE_ALL, "\n", "utf-8"), "a.csv")
+    found, broken = read_numbers(table["x"])
+    expected = np.array([np.nan if value is None else value for value in values])
+    assert found[: len(values)].tobytes() == expected.tobytes()
+    assert broken.tolist() == [value is None for value in values] + [True] * has_text
+    missing = [is_missing(item) for item in table["x"]]
+    assert missing == [value is None for value in values] + [False] * has_text
 
 
 @pytest.mark.parametrize(

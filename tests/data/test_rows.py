@@ -1,7 +1,9 @@
 """Rows of clients from files, where labels and columns differ in kind and order."""
 
+import csv
 import time
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -218,3 +220,26 @@ def test_dropping_leaves_the_rows_that_lack_nothing(tmp_path_factory, cells):
     assert rows.labels.tolist() == [cells[n][1] for n in kept]
     assert rows.row_numbers.tolist() == [n + 2 for n in kept]
     assert sum(rows.n_dropped.values()) == len(cells) - len(kept)
+
+
+AI4I = Path(__file__).parents[3] / "shared" / "data" / "ai4i" / "ai4i2020.tsv"
+NO_FEATURES = ("UDI", "Product ID", "Type", "TWF", "HDF", "PWF", "OSF", "RNF")
+
+
+@pytest.mark.skipif(not AI4I.exists(), reason="AI4I 2020 is not beside this checkout")
+def test_the_first_real_file_reads_alike_however_it_is_written(tmp_path):
+    with AI4I.open(encoding="utf-8", newline="") as file:
+        header, *cells = csv.reader(file, delimiter="\t")
+    at = [k for k, name in enumerate(header) if name not in (*NO_FEATURES, "Machine failure")]
+    expected = np.array([[float(row[k]) for k in at] for row in cells])
+    path = tmp_path / "german.csv"
+    lines = [header, *([cell.replace(".", ",") for cell in row] for row in cells)]
+    path.write_text("\r\n".join(map(";".join, lines)) + "\r\n;;;\r\n", encoding="utf-8-sig")
+    for place in (AI4I, path):
+        settings = DataSettings(paths=(place,), label="Machine failure")
+        with pytest.raises(InvalidInputError, match=r"--ignore 'Product ID' --ignore Type$"):
+            read_rows(settings)
+        rows = read_rows(replace(settings, ignore=NO_FEATURES))
+        np.testing.assert_array_equal(rows.X, expected)
+        assert rows.labels.sum() == 339
+        assert rows.row_numbers.tolist() == list(range(2, 10_002))
