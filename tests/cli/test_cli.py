@@ -144,7 +144,7 @@ def test_a_folder_that_cannot_be_made_is_one_line_on_stderr(tmp_path):
 def test_a_pipe_that_closes_early_is_no_error(home, model):
     command = f"{sys.executable} -m fdrsvm predict {model} {home / 'plants'} | head -n 1"
     done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, check=True)
-    assert done.stdout == "client,predicted,decision\n"
+    assert done.stdout == "client,row,predicted,decision,reason\n"
     assert done.stderr == ""
 
 

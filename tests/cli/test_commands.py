@@ -1,7 +1,5 @@
-"""What is done with a model file: predict, evaluate, certify, report, export; and bench."""
+"""What is done with a model file: evaluate, certify, report, export; and bench."""
 
-import csv
-import io
 import json
 from types import SimpleNamespace
 
@@ -16,7 +14,6 @@ from fdrsvm.model.model_file import load_model
 from fdrsvm.privacy import Recorded
 from tests.cli.cases import (
     CLIENTS,
-    FEATURES,
     OFFSETS,
     SCALES,
     call,
@@ -26,39 +23,6 @@ from tests.cli.cases import (
     write_csv,
 )
 from tests.estimators.imbalanced import make_faults
-
-
-def test_predict_writes_labels_and_decisions_in_the_order_of_the_rows(home, model, tmp_path):
-    done = run("predict", model, home / "plants", "--output", tmp_path / "out.csv")
-    assert (done.returncode, done.stderr) == (0, "")
-    rows = list(csv.DictReader((tmp_path / "out.csv").read_text().splitlines()))
-    X = np.concatenate([rows_of(name)[0] for name in CLIENTS])
-    loaded = load_model(model)
-    assert [row["client"] for row in rows] == list(np.repeat(CLIENTS, 40))
-    assert [row["predicted"] for row in rows] == loaded.predict(X).tolist()
-    assert [float(row["decision"]) for row in rows] == loaded.decision_function(X).tolist()
-
-
-def test_predict_goes_by_column_names_and_needs_no_labels(model, tmp_path, capsys):
-    X, _ = rows_of("north")
-    path = tmp_path / "new.csv"
-    order = [2, 0, 1]
-    lines = [",".join(["id", *(FEATURES[p] for p in order)])]
-    lines += [
-        f"row {n}," + ",".join(repr(row[p]) for p in order) for n, row in enumerate(X.tolist())
-    ]
-    path.write_text("\n".join(lines) + "\n")
-    code, out, err = call(capsys, "predict", model, path)
-    assert (code, err) == (0, "")
-    found = [row["predicted"] for row in csv.DictReader(io.StringIO(out))]
-    assert found == load_model(model).predict(X).tolist()
-
-
-def test_predict_has_a_decision_for_each_of_three_classes(home, capsys):
-    three = home / "three-run" / "model.safetensors"
-    _, out, _ = call(capsys, "predict", three, home / "three" / "north.csv")
-    headings = "client,predicted,decision healthy,decision leak,decision worn"
-    assert out.splitlines()[0] == headings
 
 
 def scores_by(out):
@@ -244,7 +208,12 @@ def test_files_that_do_not_fit_the_model_are_named(command, home, model, tmp_pat
     assert "must have the columns 'flow', 'pressure', 'temperature'; it lacks 'temperature'" in line
     path.write_text("flow,pressure,temperature,label\n1,2,?,leak\n")
     line = error_line(capsys, command, model, path)
-    assert "column 'temperature': every value must be a finite number; row 0 is missing" in line
+    if command == "predict":
+        assert "none of 1 can; row 2 of 'north': 'temperature' is missing" in line
+    else:
+        rule = "column 'temperature': every value must be a finite number; row 2 is missing"
+        assert rule in line
+        assert "leave such rows out with --missing drop" in line
 
 
 @pytest.mark.parametrize("command", ["evaluate", "certify", "report"])
@@ -253,7 +222,7 @@ def test_labels_that_the_model_does_not_know_are_named(command, model, tmp_path,
     path.write_text("flow,pressure,temperature,label\n1,2,3,leak\n1,2,3,leek\n")
     line = error_line(capsys, command, model, path)
     assert (
-        "must be among the model's classes ['healthy', 'leak']; row 1 of client 'north' is 'leek'"
+        "must be among the model's classes ['healthy', 'leak']; row 3 of client 'north' is 'leek'"
         in line
     )
 

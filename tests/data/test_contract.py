@@ -22,6 +22,7 @@ from fdrsvm.data.contract import (
     check_all_clients,
 )
 from fdrsvm.data.scaling import FederatedMinMaxScaler
+from fdrsvm.data.tables import parse_table
 
 PRESSURE = Feature("pressure", "bar", low=0.0, high=25.0)
 FLOW = Feature("flow", "l/min", low=5.0, missing="fill", fill=60.0)
@@ -487,3 +488,47 @@ def test_one_class_in_a_client_is_fine_and_one_over_all_clients_is_not():
     assert check_all_clients({0: pd.Series([1.0, -1.0]), 1: [1]}) == (-1, 1)
     with pytest.raises(InvalidInputError, match="every label of every client is 'worn'"):
         check_all_clients({"a": ["worn", "worn"], "b": ["worn"]})
+
+
+def test_rows_are_dropped_where_the_contract_says_so():
+    features = (
+        Feature("a", missing="drop"),
+        Feature("b", high=9.0, missing="fill", fill=5.0),
+        Feature("c", missing="drop"),
+    )
+    contract = FeatureContract(features, ("x", "y"))
+    nan = np.nan
+    X = [[1, nan, 3], [nan, nan, 3], [1, 2, None], [4, 99, 6]]
+    checked = contract.check(X, [*"xyxy"], clip=True)
+    assert checked.X.tolist() == [[1.0, 5.0, 3.0], [4.0, 9.0, 6.0]]
+    assert checked.y.tolist() == ["x", "y"]
+    assert checked.is_kept.tolist() == [True, False, False, True]
+    assert checked.n_dropped == 2
+    assert checked.n_filled.tolist() == [0, 1, 0]  # of the rows kept
+    assert checked.n_clipped.tolist() == [0, 1, 0]
+    with pytest.raises(ContractError, match="must have a row that lacks no value; all are left"):
+        contract.check(X[1:3])
+    with pytest.raises(ContractError, match="label must be one of"):  # also of rows left out
+        contract.check(X, [*"xzxy"], clip=True)
+    again = FeatureContract.from_json(contract.to_json())
+    assert again.fingerprint == contract.fingerprint
+    with pytest.raises(InvalidInputError, match="must be given with missing='fill', and only then"):
+        Feature("a", missing="drop", fill=1.0)
+
+
+def test_rows_of_files_are_counted_as_a_spreadsheet_does():
+    contract = FeatureContract((Feature("a", high=9.0),), ("x", "y"))
+    table = parse_table(b"a\n1\n\n99\n", "t.csv")
+    assert [one.example_row for one in contract.violations(table)] == [4]
+    assert [one.example_row for one in contract.violations([[1.0], [99.0]])] == [1]
+    two_ways = parse_table(b"a;\n".replace(b";", b"") + b'"1,5"\n1.5\n', "t.csv")
+    (one,) = contract.violations(two_ways)
+    assert one.rule.startswith("must be a number (some of its numbers have a decimal point")
+
+
+def test_columns_called_as_what_a_table_has_are_columns(rng):
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame({"row_numbers": [1.0, 99.0], "notes": [1.0, 2.0]})
+    features = (Feature("row_numbers", high=9.0), Feature("notes"))
+    (one,) = FeatureContract(features, ("x", "y")).violations(frame)
+    assert (one.column, one.example_row) == ("row_numbers", 1)

@@ -26,7 +26,7 @@ from fdrsvm.deploy.layout import ClientFolder
 from fdrsvm.deploy.memory_file import MemoryFile
 from fdrsvm.deploy.plant import plant_from_config, read_plant
 from fdrsvm.federated.client_memory import NO_MEMORY, Memory
-from fdrsvm.federated.joining import Request, Response, Task, TellableError
+from fdrsvm.federated.joining import Request, Response, Task, TellableError, decode_introduction
 from fdrsvm.federated.messages import Broadcast, encode
 from fdrsvm.federated.methods import Bundle
 from fdrsvm.federated.methods.method import describe
@@ -85,16 +85,16 @@ def test_labels_are_whole_numbers_or_text(tmp_path, cells, labels):
     [
         ("", "a header line and a row"),
         ("x,label\n", "a header line and a row"),
-        ("x,x,label\n1,2,a\n", "0 and 1 have the same"),
-        ("x,,label\n1,2,a\n", "one has none"),
-        ("x,label\n1,a,9\n", "every row must have 2 cells.*row 0 has 3"),
+        ("x,x,label\n1,2,a\n", "1 and 2 have the same"),
+        ("x,,label\n1,2,a\n", "2 has none"),
+        ("x,label\n1,a,9\n", "every row must have 2 cells.*row 2 has 3"),
         ("x,y\n1,a\n", "must have the label column 'label'"),
-        (f"x,label\n1,a\n{SECRET}_0,b\n", "'x': must be a finite number; 1 not, first in row 1"),
-        (f"x,label\n{SECRET},a\ntext,b\n", "'x': must be a finite number; 1 not, first in row 1"),
+        (f"x,label\n1,a\n{SECRET}_0,b\n", "'x': must be a finite number; 1 not, first in row 3"),
+        (f"x,label\n{SECRET},a\ntext,b\n", "'x': must be a finite number; 1 not, first in row 3"),
         ("x,label\n1,a\ninf,b\n", "must be a finite number"),
-        ("x,label\n1,a\n,b\n", "must be a finite number"),
-        ("x,label\n1,a\n2,\n", "label must be text or a whole number; 1 not, first in row 1"),
-        ("x,label\n1,0\n2,1.5\n", "label must be text or a whole number; 1 not, first in row 1"),
+        ("x,label\n1,a\n,b\n", "must not be missing, unless a contract fills it.*in row 3"),
+        ("x,label\n1,a\n2,\n", "label must be text or a whole number; 1 not, first in row 3"),
+        ("x,label\n1,0\n2,1.5\n", "label must be text or a whole number; 1 not, first in row 3"),
         ("label\na\nb\n", "must have a feature"),
     ],
 )
@@ -274,8 +274,8 @@ GOOD = b"x,label\n1,a\n2,b\n"
         ("folder", None, "data: must be a file that the node can read; "),
         (b"x,label\n\xff,a\n", None, "must be a CSV in UTF-8; its table: byte 8 is none"),
         (b"x,label\n", None, "must have a header line and a row; its table has less"),
-        (b"x,label\n1,a,3\n", None, "its table: row 0 has 3"),
-        (b"x,x,label\n1,2,a\n", None, "columns must have different names; its table: 0 and 1"),
+        (b"x,label\n1,a,3\n", None, "its table: row 2 has 3"),
+        (b"x,x,label\n1,2,a\n", None, "columns must have different names; its table: 1 and 2"),
         (b"x,y\n1,a\n", None, "must have the label column 'label'"),
         (b"x,label\ntext,a\n", None, "column 'x': must be a finite number"),
         (GOOD, "missing", "contract: must be a file that the node can read; No such file"),
@@ -400,3 +400,62 @@ def test_text_is_no_flag(tmp_path):
     config = {"client-id": "a", "data": str(tmp_path / "a.csv"), "clip": "false"}
     with pytest.raises(InvalidInputError, match="clip: must be True or False"):
         plant_from_config(config, {})
+
+
+DROPPING = FeatureContract((Feature("x", missing="drop"), Feature("u", missing="drop")), ("a", "b"))
+
+
+def test_rows_are_left_out_as_the_contract_says_and_only_the_plant_is_told(tmp_path, caplog):
+    (tmp_path / "contract.json").write_text(DROPPING.to_json())
+    path = table(tmp_path, f"x;label;u\n1,5;a;{SECRET.replace('.', ',')}\n;b;2\n3;b;4,5\n5;a;\n")
+    node = {"client-id": "north", "data": str(path), "contract": str(tmp_path / "contract.json")}
+    own = plant("north", path, contract=node["contract"])
+    rows = read_plant(own)
+    assert rows.X.tolist() == [[1.5, float(SECRET)], [3.0, 4.5]]
+    assert rows.codes.tolist() == [0, 1]
+    assert (rows.n_dropped, rows.row_numbers.tolist()) == (2, [2, 4])
+    assert "client 'north': 2 of 4 rows lack a value and are left out" in caplog.text
+    assert check_plant(own) == (
+        "north: 2 rows (2 more lack a value and are left out), 2 features, data as agreed"
+    )
+    response = greeted(node)
+    assert response.kind == "introduction"
+    assert decode_introduction(response.payload).n_rows == 2
+    assert SECRET not in caplog.text
+    response = greeted(node, Task(feature_limit=(4.0, 4.0)))
+    assert "the first is row 2" in response.reason
+
+
+def test_plants_files_may_be_written_in_any_way(tmp_path):
+    X, y = plant_rows(0)
+    here = read_plant(plant("a", write_csv(tmp_path / "a.csv", X, y)))
+    lines = (tmp_path / "a.csv").read_text().splitlines()
+    cells = [line.replace(".", ",").split(",") for line in lines]
+    for name, separator, decimal, encoding in (
+        ("b.csv", ";", ",", "utf-8-sig"),
+        ("c.tsv", "\t", ".", "utf-8"),
+        ("d.txt", "\t", ",", "utf-16"),
+    ):
+        cells = [line.split(",") for line in lines]
+        text = "\n".join(
+            separator.join(cell.replace(".", decimal) for cell in row) for row in cells
+        )
+        (tmp_path / name).write_text(text, encoding=encoding)
+        there = read_plant(plant("a", tmp_path / name))
+        np.testing.assert_array_equal(there.X, here.X)
+        assert (there.labels, there.feature_names) == (here.labels, here.feature_names)
+
+
+@pytest.mark.parametrize("text", ["1,5;2,5;0\n3,5;4,5;1\n", "1.5;2.5;0\n3.5;4.5;1\n"])
+def test_a_first_line_of_numbers_is_not_taken_for_names(tmp_path, text):
+    with pytest.raises(InvalidInputError, match="is the first line a header") as caught:
+        read_plant(plant("a", table(tmp_path, text), label="0"))
+    assert "1,5" not in str(caught.value)
+
+
+def test_numbers_that_can_be_read_in_two_ways_are_refused_without_their_values(tmp_path):
+    for cells, words in ((f"{SECRET}\n73,25", "others a decimal comma"), ("7.325\n9", "which")):
+        text = "x;label\n" + "".join(f"{cell};a\n" for cell in cells.split())
+        with pytest.raises(InvalidInputError, match=words) as caught:
+            read_plant(plant("a", table(tmp_path, text)))
+        assert not any(cell in str(caught.value) for cell in ("73", "7.325"))

@@ -641,7 +641,7 @@ def test_a_plant_beyond_the_agreed_limit_does_not_join_and_tells_no_value(files,
         run(Grid(nodes_of(files, tmp_path)), tmp_path, **{"feature-limit": 1.0})
     assert caught.value.client_id == "plant-1"
     assert "column 'sensor 1' may not exceed" in str(caught.value)
-    assert "1 of 4 rows break that, the first is row 2" in str(caught.value)
+    assert "1 of 4 rows break that, the first is row 4" in str(caught.value)
     assert "7.3" not in str(caught.value)
 
 

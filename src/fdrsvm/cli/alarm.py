@@ -10,7 +10,14 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from fdrsvm.cli.commands import PATH, Command, fault_option, json_option, takes_data
+from fdrsvm.cli.commands import (
+    PATH,
+    Command,
+    fault_option,
+    json_option,
+    say_dropped,
+    takes_data,
+)
 from fdrsvm.cli.console import number, say, say_json, say_words, show_table, warn
 from fdrsvm.errors import InvalidInputError, MixedInFaultsWarning
 
@@ -76,12 +83,16 @@ def alarm(
     counted. What is written is the same model with another threshold: predict, evaluate and export
     take it. Of several clients each has a threshold and a file of its own.
     """
-    from fdrsvm.data.rows import has_labels, read_rows
+    from fdrsvm.data.rows import read_rows
     from fdrsvm.decision.alarms import AlarmThreshold
     from fdrsvm.model.model_file import load_model
 
     loaded = load_model(model)
-    rows = read_rows(data, features=loaded.feature_names, with_labels=has_labels(data))
+    # Labels are read where there are some, and needed only if somebody named their column.
+    is_needed = True if data.is_typed("label") else None
+    known = data.as_trained(loaded.record)
+    rows = read_rows(known, features=loaded.feature_names, with_labels=is_needed)
+    say_dropped(rows)
     names = rows.client_names
     paths = _paths(output, model.parent, names)
     healthy, faulty = _split(loaded, rows, fault)

@@ -22,7 +22,8 @@ from fdrsvm.cli.check import check
 from fdrsvm.cli.console import warn, warn_lines
 from fdrsvm.cli.demo import demo
 from fdrsvm.cli.fit import fit
-from fdrsvm.cli.models import evaluate, export, predict, report
+from fdrsvm.cli.models import evaluate, export, report
+from fdrsvm.cli.predict import predict
 from fdrsvm.errors import FDRSVMError
 
 FAILED, WRONG_USAGE, INTERRUPTED = 1, 2, 130

@@ -133,6 +133,12 @@ data_options = together(
     ),
     click.option("--label", metavar="COLUMN", help="Column with the labels [label]."),
     repeated_option("--ignore", metavar="COLUMN", what="A column that is not a feature"),
+    click.option(
+        "--missing",
+        type=click.Choice(("refuse", "drop")),
+        help="Rows that lack a value: an error, or left out and counted; for all features, where "
+        "a contract speaks of each [refuse].",
+    ),
 )
 
 
@@ -147,16 +153,19 @@ def takes_data(function: Callable[..., Any]) -> Callable[..., Any]:
         client_column: str | None,
         label: str | None,
         ignore: Iterable[str],
+        missing: str | None,
         **others: Any,
     ) -> Any:
         from fdrsvm.data.rows import DataSettings
 
+        typed = {"label": label, "client_column": client_column, "missing": missing}
+        chosen: dict[str, Any] = {name: value for name, value in typed.items() if value is not None}
         settings = DataSettings(
             paths=tuple(data),
             named=named_files(named, "--client"),
-            label=label or DataSettings.label,
-            client_column=client_column,
             ignore=tuple(ignore),
+            typed=frozenset(chosen),
+            **chosen,
         )
         return function(data=settings, **others)
 
@@ -167,13 +176,27 @@ def takes_data(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def load_with_rows(model: Path, data: DataSettings) -> tuple[LinearModel, Rows | None]:
-    """A model, and the rows with its features; None where no data were given."""
+    """A model, and the rows with its features; None where no data were given.
+
+    What was not typed, such as the label column, is as it was in training.
+    """
     from fdrsvm.data.rows import read_rows
     from fdrsvm.model.model_file import load_model
 
     loaded = load_model(model)
-    has_data = bool(data.paths or data.named)
-    return loaded, read_rows(data, features=loaded.feature_names) if has_data else None
+    if not (data.paths or data.named):
+        return loaded, None
+    rows = read_rows(data.as_trained(loaded.record), features=loaded.feature_names)
+    say_dropped(rows)
+    return loaded, rows
+
+
+def say_dropped(rows: Rows) -> None:
+    """How many rows were left out, on stderr, if any were."""
+    if rows.n_dropped:
+        total = sum(rows.n_dropped.values())
+        by_client = ", ".join(f"{name} {count}" for name, count in rows.n_dropped.items())
+        warn(f"{total} of {total + len(rows.X)} rows lack a value and are left out: {by_client}")
 
 
 def put_result(content: bytes, output: Path | None, said: str) -> None:

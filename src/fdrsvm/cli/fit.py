@@ -15,6 +15,7 @@ from fdrsvm.cli.commands import (
     fault_option,
     named_files,
     output_option,
+    say_dropped,
     set_option,
 )
 from fdrsvm.cli.console import number, progress, say, say_lines, show_table, warn
@@ -72,6 +73,17 @@ example: fdrsvm fit plants/
     metavar="SHARE",
     help="Share of the recorded labels that are wrong, if it is known, such as 0.1 [0].",
 )
+@click.option(
+    "--probabilities",
+    is_flag=True,
+    help="Have the model tell the probability of a fault, from held-out rows; it is a column of "
+    "predict and an output of the exports.",
+)
+@click.option(
+    "--by-client",
+    is_flag=True,
+    help="With --probabilities: of its own for each client that has enough rows.",
+)
 @click.option("--no-tune", is_flag=True, help="Train once, with the settings given; cut at 0.")
 @set_option("A parameter of the estimator, which is not tuned then, such as epsilon=0.01")
 @output_option("run", "Folder for model.safetensors and certificate.json.")
@@ -92,6 +104,7 @@ def fit(output: Path, **options: Any) -> int:
     if output.exists() and not output.is_dir():  # better now than after training
         raise InvalidInputError("--output", "must be a folder", f"{output} is a file")
     rows = read_rows(settings.data)
+    say_dropped(rows)
     with progress("training") as watch:
         training = train(settings, rows, watch, watch.trials)
     model, certificate = write_training(training, output)
@@ -119,6 +132,8 @@ def _settings(
     class_weight: str | None,
     goal: str | None,
     label_noise: float | None,
+    probabilities: bool,
+    by_client: bool,
     no_tune: bool,
     parameters: dict[str, Any],
     **given: Any,
@@ -141,6 +156,9 @@ def _settings(
         goal=goal or settings.goal,
         label_noise=settings.label_noise if label_noise is None else label_noise,
         tune=settings.tune and not no_tune,
+        probabilities="by-client"
+        if by_client
+        else "shared" * probabilities or settings.probabilities,
     )
     typed = parameters | ({} if class_weight is None else {"class_weight": class_weight})
     return settings.with_params({name: read_value(value) for name, value in typed.items()})

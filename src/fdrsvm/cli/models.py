@@ -1,4 +1,4 @@
-"""The commands for a trained model: ``fdrsvm predict``, ``evaluate``, ``report`` and ``export``."""
+"""The commands for a trained model: ``fdrsvm evaluate``, ``report`` and ``export``."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ from fdrsvm.cli.commands import (
     output_option,
     put_result,
     repeated_option,
+    say_dropped,
     takes_data,
     warn_of,
 )
@@ -25,40 +26,6 @@ from fdrsvm.cli.console import progress, say_json, share, show_table
 
 if TYPE_CHECKING:
     from fdrsvm.data.rows import DataSettings
-
-
-@click.command(
-    cls=Command,
-    epilog="example: fdrsvm predict run/model.safetensors new.csv --output labels.csv",
-)
-@click.argument("model", type=PATH)
-@takes_data
-@click.option("--output", type=PATH, help="CSV file to write [standard output].")
-def predict(model: Path, data: DataSettings, output: Path | None) -> None:
-    """Label rows with a model: one line per row, in the order of the data.
-
-    Columns are client, predicted, and decision (of two classes, above 0 for the second) or one
-    decision for each class. Columns that the model does not know are left out; labels are not
-    needed. A client or label that a spreadsheet would run as a formula has an apostrophe before it.
-    What was wrong with the model in training is reported on stderr.
-    """
-    from fdrsvm.core.texts import csv_text
-    from fdrsvm.data.rows import read_rows
-    from fdrsvm.inspection.scores import check_fits
-    from fdrsvm.model.model_file import load_model
-
-    loaded = load_model(model)
-    rows = read_rows(data, features=loaded.feature_names, with_labels=False)
-    check_fits(loaded, rows)
-    scores = loaded.decision_function(rows.X)
-    headings = ["client", "predicted", "decision"]
-    if scores.ndim == 2:
-        headings = ["client", "predicted", *(f"decision {name}" for name in loaded.classes)]
-    values = scores.reshape(len(rows.X), -1).tolist()
-    answers = zip(rows.clients, loaded.predict(rows.X), values, strict=True)
-    text = csv_text([headings, *([client, label, *scored] for client, label, scored in answers)])
-    put_result(text.encode(), output, f"{len(rows.X)} rows")
-    warn_of(loaded)
 
 
 @click.command(
@@ -95,7 +62,9 @@ def evaluate(
     from fdrsvm.model.model_file import load_model
 
     loaded = load_model(model)
+    data = data.as_trained(loaded.record)
     rows = read_rows(data, features=loaded.feature_names)
+    say_dropped(rows)
     scores = score(loaded, rows, fault)
     if compare:
         others = replace(data, paths=tuple(compare), named={})

@@ -101,7 +101,7 @@ class Report:
         if self.fault is not None:
             parts.append(f"--fault {shlex.quote(self.fault)}")
         chosen = contract or given.contract
-        if chosen is None and getattr(given, "missing", "refuse") == "drop":
+        if chosen is None and given.missing == "drop":
             parts.append("--missing drop")
         if chosen is not None:
             parts.append(f"--contract {shlex.quote(str(chosen))}")
@@ -142,7 +142,7 @@ def check_data(settings: DataSettings, *, fault: str | None = None) -> Report:
         what = f"--ignore: no file has {listed(map(repr, sorted(unseen)))}"
         notes.add("option", "stop", what, "leave it away, or correct the name")
     classes = check_labels(sheets, settings.label, fault, notes)
-    drops = getattr(settings, "missing", "refuse") == "drop"
+    drops = settings.missing == "drop"
     excluded = check_columns(sheets, notes, has_rules=contract is not None, drops=drops)
     leaks = check_leaks(sheets, excluded, classes, notes)
     to_rename: set[str] = set()
@@ -208,14 +208,8 @@ def hold_against(
                 column=settings.label
                 if one.column == "y" and "y" not in contract.names
                 else one.column,
-                row=row_of(sheet, one.example_row),
+                row=one.example_row,
             )
-
-
-def row_of(sheet: Sheet, found: int | None) -> int | None:
-    """Tables that number their rows have these numbers in violations too."""
-    is_numbered = found is None or hasattr(sheet.table, "row_numbers")
-    return found if is_numbered or found is None else sheet.row(found)
 
 
 def against(rule: str, column: str | None) -> str:

@@ -172,7 +172,7 @@ def rises(cells: ColumnCells, is_whole: bool) -> bool:
 
 def why_text(sheet: Sheet, name: str) -> str:
     """What a file's reader says of numbers that it left as text; "" if nothing."""
-    return str(getattr(sheet.table, "notes", {}).get(name, ""))
+    return sheet.table.notes.get(name, "")
 
 
 def check_cells(

@@ -29,6 +29,7 @@ from scipy import sparse
 
 from fdrsvm.core.arrays import Array, check_choice, check_finite
 from fdrsvm.core.files import PathLike, read_capped, write_atomically
+from fdrsvm.data.tables import Table
 from fdrsvm.errors import CorruptDataError, InvalidInputError
 
 __all__ = [
@@ -41,7 +42,7 @@ __all__ = [
 ]
 
 Label: TypeAlias = "str | int"
-Missing = Literal["forbid", "fill"]
+Missing = Literal["forbid", "fill", "drop"]
 _Note: TypeAlias = Callable[[str | None, str, "int | npt.NDArray[np.bool_]"], None]
 
 _KIND = "fdrsvm-feature-contract"
@@ -67,7 +68,8 @@ class Violation:
         How many values break it; where no row is to blame, how many columns, rows, labels or
         dimensions were found instead.
     example_row : int or None
-        Number, from 0, of the first row that breaks it; None if no row is to blame.
+        Number of the first row that breaks it; None if no row is to blame. Rows of arrays and data
+        frames count from 0, those of files as a spreadsheet counts them, with the header in row 1.
     """
 
     client: Any
@@ -116,8 +118,9 @@ class Feature:
     unit : str, default ""
     low, high : float, optional
         Limits, which are legal values themselves. None is no limit.
-    missing : "forbid" or "fill", default "forbid"
-        Whether a missing value (NaN, None, null) is a violation or becomes ``fill``.
+    missing : "forbid", "fill" or "drop", default "forbid"
+        Whether a missing value (NaN, None, null) is a violation, becomes ``fill``, or has its row
+        left out.
     fill : float, optional
         Within the limits; only with ``missing="fill"``.
     """
@@ -171,18 +174,26 @@ class Checked:
 
     Attributes
     ----------
-    X : ndarray of shape (n_samples, n_features)
+    X : ndarray of shape (n_kept, n_features)
         float64, columns in the order of the contract, missing values filled.
-    y : ndarray of shape (n_samples,) or None
+    y : ndarray of shape (n_kept,) or None
         The labels, if given.
     n_clipped, n_filled : ndarray of shape (n_features,)
-        How many values of each feature were moved to a limit, or filled.
+        How many values of each feature were moved to a limit, or filled, in the rows kept.
+    is_kept : ndarray of shape (n_samples,)
+        Which of the given rows these are: those that lack no value for which they are left out.
     """
 
     X: Array
     y: npt.NDArray[Any] | None
     n_clipped: npt.NDArray[np.int64]
     n_filled: npt.NDArray[np.int64]
+    is_kept: npt.NDArray[np.bool_]
+
+    @property
+    def n_dropped(self) -> int:
+        """How many rows were left out."""
+        return int(np.count_nonzero(~self.is_kept))
 
 
 @dataclass(frozen=True)
@@ -263,7 +274,7 @@ class FeatureContract:
         features, labels = content.get("features"), content.get("labels")
         if not isinstance(features, list) or not isinstance(labels, list):
             raise CorruptDataError(f"{_KIND}: features and labels must be lists")
-        return cls(tuple(_read_feature(entry) for entry in features), tuple(labels))
+        return cls(tuple(read_feature(entry) for entry in features), tuple(labels))
 
     def save(self, path: PathLike) -> None:
         """Write ``to_json`` to a file, whole or not at all; ``load`` reads it."""
@@ -288,7 +299,7 @@ class FeatureContract:
         X : DataFrame or array of shape (n_samples, n_features)
             The columns of a DataFrame (pandas, polars) are found by name, in any order; those of an
             array by position. Missing and additional columns are violations, as are text and
-            infinite values.
+            infinite values, also in rows that will be left out.
         y : array of shape (n_samples,), optional
             Labels, each of them legal. One class alone is fine; see :func:`check_all_clients`.
         client : optional
@@ -299,8 +310,18 @@ class FeatureContract:
         violations, read, labels = self._examine(X, y, client, clip)
         if violations:
             raise ContractError(violations)
+        dropping = [
+            np.isnan(values)
+            for feature, values in zip(self.features, read, strict=True)
+            if feature.missing == "drop"
+        ]
+        is_kept = ~np.logical_or.reduce([np.zeros(len(read[0]), dtype=np.bool_), *dropping])
+        if not is_kept.any():
+            rule = "must have a row that lacks no value; all are left out"
+            raise ContractError([Violation(client, None, rule, 0, None)])
         columns, n_clipped, n_filled = [], [], []
-        for feature, values in zip(self.features, read, strict=True):
+        for feature, given in zip(self.features, read, strict=True):
+            values = given[is_kept]
             is_missing = np.isnan(values)
             if feature.fill is not None:
                 values = np.where(is_missing, feature.fill, values)
@@ -310,9 +331,10 @@ class FeatureContract:
             n_filled.append(np.count_nonzero(is_missing))
         return Checked(
             X=np.column_stack(columns),
-            y=labels,
+            y=None if labels is None else labels[is_kept],
             n_clipped=np.array(n_clipped, dtype=np.int64),
             n_filled=np.array(n_filled, dtype=np.int64),
+            is_kept=is_kept,
         )
 
     def _content(self) -> dict[str, Any]:
@@ -335,11 +357,14 @@ class FeatureContract:
                 violations.append(Violation(client, column, rule, found, None))
             elif found.any():
                 count, first = int(np.count_nonzero(found)), int(found.argmax())
-                violations.append(Violation(client, column, rule, count, first))
+                row = first if row_numbers is None else int(row_numbers[first])
+                violations.append(Violation(client, column, rule, count, row))
 
+        is_file = isinstance(X, Table)
+        row_numbers, notes = (X.row_numbers, X.notes) if is_file else (None, {})
         table, n_rows = _read_table(X, self.names, note)
         columns = [
-            _read_values(table[feature.name], feature, clip, note)
+            _read_values(table[feature.name], feature, clip, note, notes.get(feature.name, ""))
             for feature in self.features
             if feature.name in table
         ]
@@ -426,15 +451,21 @@ def _read_table(X: Any, names: Sequence[str], note: _Note) -> tuple[dict[str, An
     return table, n_rows
 
 
-def _read_values(column: Any, feature: Feature, clip: bool, note: _Note) -> Array:
-    """Values as float64, missing ones as NaN; text is never read as a number."""
+def _read_values(
+    column: Any, feature: Feature, clip: bool, note: _Note, why_text: str = ""
+) -> Array:
+    """Values as float64, missing ones as NaN; text is never read as a number.
+
+    ``why_text`` says why some numbers were left as text, if any were.
+    """
     values = _to_array(column)
     if values.dtype.kind in "biuf":
         numbers = values.astype(np.float64)
     else:
         absent = np.array([_is_missing(item) for item in values], dtype=np.bool_)
         is_number = np.array([_is_number(item) for item in values], dtype=np.bool_)
-        note(feature.name, "must be a number", ~(absent | is_number))
+        why = f" ({why_text})" if why_text else ""
+        note(feature.name, f"must be a number{why}", ~(absent | is_number))
         # What is not a number is noted once: no other rule looks at what stands in for it.
         stand_in = min(max(0.0, feature._lower), feature._upper)
         numbers = np.where(absent, np.nan, stand_in)
@@ -590,7 +621,8 @@ def _check_keys(content: Mapping[str, Any], known: set[str], where: str) -> None
         raise CorruptDataError(f"{_KIND}: {where} has unknown keys {', '.join(map(repr, unknown))}")
 
 
-def _read_feature(entry: Any) -> Feature:
+def read_feature(entry: Any) -> Feature:
+    """A feature as a contract's JSON has it."""
     if not isinstance(entry, dict) or "name" not in entry:
         raise CorruptDataError(f"{_KIND}: each feature must be an object with a name")
     known = {field.name for field in dataclasses.fields(Feature)}

@@ -128,13 +128,7 @@ class Sheet:
 
     def row(self, place: Any) -> int:
         """The number that a spreadsheet shows beside the row at this place from 0."""
-        return spreadsheet_row(self.table, place)
-
-
-def spreadsheet_row(table: Table, place: Any) -> int:
-    """As the table counts its rows, where it does."""
-    numbers = getattr(table, "row_numbers", None)
-    return int(place) + 2 if numbers is None else int(numbers[int(place)])
+        return int(self.table.row_numbers[int(place)])
 
 
 @dataclass
@@ -240,7 +234,7 @@ def as_read(table: Table) -> str:
     """Size, and how the file was read where the table says so."""
     marks = {",": "commas", ";": "semicolons", "\t": "tabs"}
     words = [f"{number_of(table.n_rows, 'row')}, {number_of(len(table.columns), 'column')}"]
-    written = getattr(table, "written", None)
+    written = table.written
     if written is not None:
         words.append(f"separated by {marks.get(written.separator, repr(written.separator))}")
         words.append("decimal comma" if written.decimal == "," else "decimal point")
@@ -265,7 +259,7 @@ def labels_of(table: Table, where: str, label: str, notes: Notebook) -> tuple[Te
             "fill in the labels, or delete these rows",
             client=where,
             column=label,
-            row=spreadsheet_row(table, broken.argmax()),
+            row=int(table.row_numbers[broken.argmax()]),
         )
     texts = names.astype(np.str_).astype(object)
     texts[broken] = ""
@@ -289,7 +283,7 @@ def clients_of(table: Table, where: str, column: str, notes: Notebook) -> Texts:
             "fill in the clients, or delete these rows",
             client=where,
             column=column,
-            row=spreadsheet_row(table, broken.argmax()),
+            row=int(table.row_numbers[broken.argmax()]),
         )
     texts = names.astype(np.str_).astype(object)
     texts[broken] = ""

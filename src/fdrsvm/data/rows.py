@@ -1,37 +1,46 @@
 """The rows of all clients from files: one file per client, or one with a column that names it.
 
 Unlike a plant's own reader, this one serves whoever holds the files, so errors may name columns.
-Rows are counted from 0 in each file, without the header line.
+Rows are counted as a spreadsheet does, with the header in row 1.
 """
 
 from __future__ import annotations
 
+import dataclasses
+import re
 import shlex
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
-from fdrsvm.core.arrays import Array
-from fdrsvm.data.contract import FeatureContract, read_contract
+from fdrsvm.core.arrays import Array, check_choice
+from fdrsvm.data.contract import Feature, FeatureContract, read_contract, read_feature
+from fdrsvm.data.csv_reading import Column, ask_separator
 from fdrsvm.data.tables import (
     SUFFIXES,
+    Mask,
+    RowNumbers,
     Table,
-    ask_separator,
     data_files,
+    is_missing,
     read_labels,
     read_numbers,
     read_table,
 )
-from fdrsvm.errors import InvalidInputError
+from fdrsvm.errors import CorruptDataError, InvalidInputError
 
 Labels: TypeAlias = npt.NDArray[Any]
 
+REFUSE, DROP = "refuse", "drop"
+_OPTIONS = {"label": "--label", "client": "--client-column"}
 _MOST_LISTED = 12
+_LEAST_IDS = 10  # fewer words can all be different without being names of rows
+_DATE = re.compile(r"\d{1,4}[-./]\d{1,2}[-./]\d{1,4}|\d{1,2}:\d{2}", re.ASCII)
 
 
 @dataclass(frozen=True)
@@ -54,6 +63,14 @@ class DataSettings:
         Data contract as JSON, checked before anything else.
     clip : bool
         Move values to the contract's limits rather than refuse them.
+    missing : "refuse" or "drop"
+        What to do, without a contract, about a row that lacks a value: end with an error, or leave
+        the row out.
+    rules : mapping from str to Feature
+        What a model's training did about each feature, in place of ``missing``.
+    typed : frozenset of str, or None
+        Which of these somebody asked for; the others give way to what a model remembers. None is
+        all of them.
     """
 
     paths: tuple[Path, ...] = ()
@@ -63,6 +80,55 @@ class DataSettings:
     ignore: tuple[str, ...] = ()
     contract: Path | None = None
     clip: bool = False
+    missing: str = REFUSE
+    rules: Mapping[str, Feature] = field(default_factory=dict)
+    typed: frozenset[str] | None = None
+
+    def is_typed(self, name: str) -> bool:
+        """Whether somebody asked for it."""
+        return self.typed is None or name in self.typed
+
+    def rule_of(self, name: str) -> Feature:
+        """What to do about a feature's missing values, and about its limits if there are any."""
+        known = self.rules.get(name)
+        return known or Feature(name, missing="drop" if self.missing == DROP else "forbid")
+
+    def as_trained(self, record: Mapping[str, Any]) -> DataSettings:
+        """With what a model's record remembers of its files, where nobody asked for anything else.
+
+        A client column is not taken over by files of named clients.
+        """
+        columns, rules, clip = remembered_columns(record), *_remembered_rules(record)
+        known: dict[str, Any] = {name: columns[name] for name in ("label",) if name in columns}
+        if "client" in columns and not self.named:
+            known["client_column"] = columns["client"]
+        if not self.is_typed("missing"):
+            known |= {"rules": rules, "clip": clip}
+        return replace(self, **{k: v for k, v in known.items() if not self.is_typed(k)})
+
+
+def remembered_columns(record: Mapping[str, Any]) -> dict[str, str]:
+    """What a model's record knows of the columns "label" and "client"."""
+    columns = _of_data(record, "columns", {})
+    known = {name: columns[name] for name in ("label", "client") if name in columns}
+    if not all(isinstance(column, str) for column in known.values()):
+        raise CorruptDataError("the model's record of its data: a column has no name")
+    return known
+
+
+def _remembered_rules(record: Mapping[str, Any]) -> tuple[dict[str, Feature], bool]:
+    """By feature, and whether values were moved to limits."""
+    rules = [read_feature(entry) for entry in _of_data(record, "rules", [])]
+    return {rule.name: rule for rule in rules}, _of_data(record, "clip", False)
+
+
+def _of_data(record: Mapping[str, Any], name: str, default: Any) -> Any:
+    """A model file is anybody's: what it remembers has the kind it should have."""
+    data = record.get("data", {})
+    value = data.get(name, default) if isinstance(data, dict) else None
+    if type(value) is not type(default):
+        raise CorruptDataError(f"the model's record of its data: {name!r} is of another kind")
+    return value
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,6 +145,12 @@ class Rows:
     feature_names : tuple of str
     contract : FeatureContract or None
         What the rows were checked against.
+    row_numbers : ndarray of shape (n_rows,), or None
+        Their numbers in their files, as a spreadsheet counts; None if they are from no file.
+    n_dropped : mapping from str to int
+        How many rows of each client were left out, of those that lost any.
+    settings : DataSettings or None
+        How they were read.
     """
 
     X: Array
@@ -86,6 +158,9 @@ class Rows:
     clients: npt.NDArray[np.str_]
     feature_names: tuple[str, ...]
     contract: FeatureContract | None = None
+    row_numbers: RowNumbers | None = None
+    n_dropped: Mapping[str, int] = field(default_factory=dict)
+    settings: DataSettings | None = None
 
     @property
     def client_names(self) -> list[str]:
@@ -101,8 +176,18 @@ class Rows:
     def of(self, client: str) -> Rows:
         """One client's."""
         mine = self.clients == client
-        y = None if self.y is None else self.y[mine]
-        return Rows(self.X[mine], y, self.clients[mine], self.feature_names, self.contract)
+        dropped = {name: n for name, n in self.n_dropped.items() if name == client}
+        return replace(self.where(mine), n_dropped=dropped)
+
+    def where(self, is_kept: Mask) -> Rows:
+        """Some of the rows."""
+        return replace(
+            self,
+            X=self.X[is_kept],
+            y=None if self.y is None else self.y[is_kept],
+            clients=self.clients[is_kept],
+            row_numbers=None if self.row_numbers is None else self.row_numbers[is_kept],
+        )
 
     def codes(self, classes: Sequence[Any]) -> npt.NDArray[np.intp]:
         """Positions of the labels in a model's classes; an unknown one is named, with its client.
@@ -114,7 +199,9 @@ class Rows:
         if unknown.size:
             row = int(unknown[0])
             client = str(self.clients[row])
-            place = np.count_nonzero(self.clients[:row] == client)
+            place = int(np.count_nonzero(self.clients[:row] == client))
+            if self.row_numbers is not None:
+                place = int(self.row_numbers[row])
             raise InvalidInputError(
                 "labels",
                 f"must be among the model's classes {list(classes)}",
@@ -128,9 +215,59 @@ class Rows:
         names, counts = np.unique(self.clients, return_counts=True)
         return {str(name): int(count) for name, count in zip(names, counts, strict=True)}
 
+    def record(self) -> dict[str, Any]:
+        """What a model remembers of its files: columns, rules for features, rows left out.
+
+        Plain values, none of them of any row.
+        """
+        if self.settings is None:
+            return {}
+        columns = {"label": self.settings.label, "ignored": list(self.settings.ignore)}
+        if self.settings.client_column is not None:
+            columns["client"] = self.settings.client_column
+        kept: dict[str, Any] = {"columns": columns}
+        if self.contract is not None or self.settings.missing == DROP:
+            agreed = self.contract.features if self.contract is not None else ()
+            rules = agreed or [self.settings.rule_of(name) for name in self.feature_names]
+            kept |= {"rules": [dataclasses.asdict(rule) for rule in rules]}
+            kept |= {"clip": self.contract is not None and self.settings.clip}
+        return kept | ({"dropped": dict(self.n_dropped)} if self.n_dropped else {})
+
+
+@dataclass(frozen=True, eq=False)
+class Readings:
+    """Rows to be judged by a model, of which some may not be.
+
+    Attributes
+    ----------
+    X : ndarray of shape (n_rows, n_features)
+        nan where there is no number.
+    clients, row_numbers : ndarray of shape (n_rows,)
+        As in ``Rows``.
+    texts : mapping from str to list of str
+        Columns as the files have them.
+    reasons : list of str
+        Why a row cannot be judged; empty if it can.
+    n_outside : int
+        How many rows that can be judged have a value beyond the limits of the model's contract.
+    notes : mapping from str to str
+        By feature why not all of its numbers could be told, where that is so.
+    """
+
+    X: Array
+    clients: npt.NDArray[np.str_]
+    row_numbers: RowNumbers
+    texts: Mapping[str, list[str]]
+    reasons: list[str]
+    n_outside: int
+    notes: Mapping[str, str]
+
 
 def read_rows(
-    settings: DataSettings, *, features: Sequence[str] | None = None, with_labels: bool = True
+    settings: DataSettings,
+    *,
+    features: Sequence[str] | None = None,
+    with_labels: bool | None = True,
 ) -> Rows:
     """Read every file.
 
@@ -141,76 +278,149 @@ def read_rows(
     features : sequence of str, optional
         Columns that a model wants, in its order; others are left out. Without them all columns
         that are not something else are features, and all files must have the same.
-    with_labels : bool
-        Whether the label column is needed.
+    with_labels : bool or None
+        Whether the label column is needed; None reads it where the first file has it.
     """
+    check_choice(settings.missing, "missing", (REFUSE, DROP))
     contract = None if settings.contract is None else read_contract(settings.contract)
-    wanted = features if features is not None else (contract.names if contract else None)
-    tables, unseen = [], set(settings.ignore)
-    for client, path in _find_files(settings):
-        table = read_table(path)
-        unseen -= set(table.columns)
-        rows = _read_rows(
-            table,
-            client,
-            str(path),
-            settings,
-            wanted,
-            contract,
-            with_labels=with_labels,
-            may_have_more=features is not None,
+    if contract is not None and settings.missing == DROP:
+        raise InvalidInputError(
+            "missing",
+            "must not be 'drop' with a contract, whose features say what to do",
+            "both are given",
         )
-        wanted = rows.feature_names
-        tables.append(rows)
+    wanted = features if features is not None else (contract.names if contract else None)
+    parts, unseen = [], set(settings.ignore)
+    settings, tables = _open(settings)
+    for client, where, table in tables:
+        unseen -= set(table.columns)
+        rule = "every label must be text or a whole number"
+        label = (settings.label, "label", where, rule, "is not")
+        if with_labels is None:
+            with_labels = settings.label in table.by_name
+        y = _read_names(table, *label) if with_labels else None
+        names = _read_clients(table, client, where, settings)
+        rest = table.without(*_taken(settings))
+        if contract is not None:
+            checked = contract.check(rest, y, client=client or where, clip=settings.clip)
+            X, is_kept, wanted = checked.X, checked.is_kept, contract.names
+        else:
+            may_have_more = features is not None
+            wanted = _check_columns(rest, wanted, where, may_have_more=may_have_more)
+            _refuse_text(rest, wanted, where, may_ignore=not may_have_more)
+            X, is_kept = _read_strictly(rest, wanted, where, settings)
+        dropped = Counter(names[~is_kept].tolist())
+        for name in dropped.keys() - set(names[is_kept].tolist()):
+            raise InvalidInputError(
+                where,
+                "every client must have a row that lacks no value",
+                f"{dropped[name]} of {dropped[name]} rows of client {name!r} lack one",
+            )
+        kept_y, kept_names = None if y is None else y[is_kept], names[is_kept]
+        numbers = table.row_numbers[is_kept]
+        parts.append(
+            Rows(X, kept_y, kept_names, tuple(wanted), contract, numbers, dropped, settings)
+        )
     if unseen:
         raise InvalidInputError(
             "ignore", "must name columns that some file has", f"none has {_listed(sorted(unseen))}"
         )
-    ys = [rows.y for rows in tables if rows.y is not None]
+    ys = [part.y for part in parts if part.y is not None]
     if len({y.dtype.kind for y in ys}) > 1:  # where some are numbers and some text, all are text
         ys = [y.astype(np.str_) for y in ys]
-    return Rows(
-        X=np.concatenate([rows.X for rows in tables]),
+    return replace(
+        parts[0],
+        X=np.concatenate([part.X for part in parts]),
         y=np.concatenate(ys) if ys else None,
-        clients=np.concatenate([rows.clients for rows in tables]),
-        feature_names=tables[0].feature_names,
-        contract=contract,
+        clients=np.concatenate([part.clients for part in parts]),
+        row_numbers=np.concatenate([part.row_numbers for part in parts]),
+        n_dropped=dict(sum((Counter(part.n_dropped) for part in parts), Counter())),
     )
 
 
-def has_labels(settings: DataSettings) -> bool:
-    """Whether some file has the column of labels; one that was named is expected in all."""
-    is_named = settings.label != DataSettings.label
-    return is_named or any(
-        settings.label in read_table(path).by_name for _, path in _find_files(settings)
+def read_readings(
+    settings: DataSettings, *, features: Sequence[str] | None = None, keep: Sequence[str] = ()
+) -> Readings:
+    """Read every file for a model that has learnt: a row with a fault is marked, not refused.
+
+    Parameters
+    ----------
+    settings : DataSettings
+        The files. No labels are needed.
+    features : sequence of str, optional
+        As for ``read_rows``.
+    keep : sequence of str
+        Columns whose cells are wanted as they are written.
+    """
+    wanted, may_have_more = features, features is not None
+    parts: list[Readings] = []
+    settings, tables = _open(settings, keep)
+    for client, where, table in tables:
+        names = _read_clients(table, client, where, settings)
+        _check_has(table, keep, where)
+        rest = table.without(*_taken(settings), *(() if may_have_more else keep))
+        wanted = _check_columns(rest, wanted, where, may_have_more=may_have_more)
+        X, reasons = np.empty((rest.n_rows, len(wanted))), [""] * rest.n_rows
+        outside = np.zeros(rest.n_rows, dtype=bool)
+        for p, name in enumerate(wanted):
+            rule = settings.rule_of(name)
+            X[:, p], broken, _ = _read_feature(rest[name], rule, clip=settings.clip)
+            for row in np.flatnonzero(broken | np.isnan(X[:, p])):
+                words = f"{name!r} is {_kind(rest[name][row])}"
+                reasons[row] = f"{reasons[row]}; {words}" if reasons[row] else words
+            low, high = _limits(rule)
+            outside |= (X[:, p] < low) | (X[:, p] > high)
+        n_outside = int(np.count_nonzero(outside & (np.array(reasons) == "")))
+        texts = {name: list(table.texts[name]) for name in keep}
+        notes = {name: table.notes[name] for name in wanted if name in table.notes}
+        parts.append(Readings(X, names, table.row_numbers, texts, reasons, n_outside, notes))
+    return Readings(
+        X=np.concatenate([part.X for part in parts]),
+        clients=np.concatenate([part.clients for part in parts]),
+        row_numbers=np.concatenate([part.row_numbers for part in parts]),
+        texts={name: [text for part in parts for text in part.texts[name]] for name in keep},
+        reasons=[reason for part in parts for reason in part.reasons],
+        n_outside=sum(part.n_outside for part in parts),
+        notes={name: note for part in parts for name, note in part.notes.items()},
     )
 
 
-def _find_files(settings: DataSettings) -> list[tuple[str | None, Path]]:
-    """All files with their clients, in order; the client is None where a column tells."""
-    files = []
+def _open(
+    settings: DataSettings, texts: Collection[str] = ()
+) -> tuple[DataSettings, Iterator[tuple[str | None, str, Table]]]:
+    """The tables with their clients and files; the client is None where a column tells.
+
+    A column that only a model remembers is used if the files have it.
+    """
+    paths: list[Path] = []
     for path in settings.paths:
         inside = data_files(path) if path.is_dir() else [path]
         if not inside:
-            kinds = " or ".join(SUFFIXES)
+            kinds = f"{', '.join(SUFFIXES[:-1])} or {SUFFIXES[-1]}"
             raise InvalidInputError(str(path), f"a folder must hold {kinds} files", "it has none")
-        files += inside
-    is_split = settings.client_column is not None
-    if is_split and settings.named:
+        paths += inside
+    if settings.client_column is not None and settings.named:
         raise InvalidInputError(
             "client-column", "must not be given with files of named clients", "both are"
         )
-    sources = [(None if is_split else path.stem, path) for path in files]
-    sources += settings.named.items()
+    sources = [*paths, *settings.named.values()]
     if not sources:
         raise InvalidInputError("data", "must be one or more files", "there is none")
-    names = Counter(client for client, _ in sources if client is not None)
-    for name, count in names.most_common(1):
+    tables: Iterable[Table] = (read_table(path, texts) for path in sources)
+    if settings.client_column is not None and not settings.is_typed("client_column"):
+        tables = list(tables)
+        has = [settings.client_column in table.by_name for table in tables]
+        if not any(has):
+            settings = replace(settings, client_column=None)
+    names: list[str | None] = [None] * len(sources)
+    if settings.client_column is None:
+        names = [*(path.stem for path in paths), *settings.named]
+        name, count = Counter(names).most_common(1)[0]
         if count > 1:
             raise InvalidInputError(
                 "data", "clients must have different names", f"{name!r} is there twice"
             )
-    return sources
+    return settings, zip(names, map(str, sources), tables, strict=True)
 
 
 def match_labels(y: Labels, classes: Sequence[Any]) -> npt.NDArray[np.intp]:
@@ -219,34 +429,20 @@ def match_labels(y: Labels, classes: Sequence[Any]) -> npt.NDArray[np.intp]:
     return np.array([places.get(str(label), -1) for label in y.tolist()], dtype=np.intp)
 
 
-def _read_rows(
-    table: Table,
-    client: str | None,
-    where: str,
-    settings: DataSettings,
-    wanted: Sequence[str] | None,
-    contract: FeatureContract | None,
-    *,
-    with_labels: bool,
-    may_have_more: bool,
-) -> Rows:
-    y, clients = None, np.full(table.n_rows, client)
-    if with_labels:
-        rule = "every label must be text or a whole number"
-        y = _read_names(table, settings.label, "label", where, rule, "is not")
-    if settings.client_column is not None:
-        rule = "every row must name its client"
-        names = _read_names(table, settings.client_column, "client", where, rule, "does not")
-        clients = names.astype(np.str_)
-    taken = (settings.label, settings.client_column or settings.label, *settings.ignore)
-    rest = table.without(*taken)
-    if contract is not None:
-        checked = contract.check(rest, y, client=client or where, clip=settings.clip)
-        return Rows(checked.X, y, clients, contract.names, contract)
-    features = _check_columns(rest, wanted, where, may_have_more=may_have_more)
-    _refuse_text(rest, features, where, may_ignore=not may_have_more)
-    X: Array = np.column_stack([_read_feature(rest[name], name, where) for name in features])
-    return Rows(X, y, clients, features)
+def _taken(settings: DataSettings) -> tuple[str, ...]:
+    """Columns that are no features."""
+    return (settings.label, settings.client_column or settings.label, *settings.ignore)
+
+
+def _read_clients(
+    table: Table, client: str | None, where: str, settings: DataSettings
+) -> npt.NDArray[np.str_]:
+    """The client of every row."""
+    if settings.client_column is None:
+        return np.full(table.n_rows, client)
+    rule = "every row must name its client"
+    names = _read_names(table, settings.client_column, "client", where, rule, "does not")
+    return names.astype(np.str_)
 
 
 def _read_names(
@@ -257,14 +453,16 @@ def _read_names(
         raise InvalidInputError(
             where,
             f"must have the {what} column {column!r}",
-            f"its columns are {_listed(table.columns)}{ask_separator(table.columns)}",
+            f"its columns are {_listed(table.columns)}{ask_separator(table.columns)}; "
+            f"{_OPTIONS[what]} names it",
         )
     names, broken = read_labels(table[column])
     if broken.any():
         raise InvalidInputError(
             where,
             f"column {column!r}: {rule}",
-            f"row {int(broken.argmax())} {failing} ({np.count_nonzero(broken)} in all)",
+            f"row {table.row_numbers[broken.argmax()]} {failing} "
+            f"({np.count_nonzero(broken)} in all)",
         )
     return names
 
@@ -277,13 +475,7 @@ def _check_columns(
         if not table.columns:
             raise InvalidInputError(where, "must have a feature", "it has none")
         return tuple(table.columns)
-    missing = [name for name in wanted if name not in table.by_name]
-    if missing:
-        raise InvalidInputError(
-            where,
-            f"must have the columns {_listed(wanted)}",
-            f"it lacks {_listed(missing)}",
-        )
+    _check_has(table, wanted, where)
     known = set(wanted)  # a list would take quadratic time
     others = [name for name in table.columns if name not in known]
     if others and not may_have_more:
@@ -295,39 +487,101 @@ def _check_columns(
     return tuple(wanted)
 
 
+def _check_has(table: Table, wanted: Sequence[str], where: str) -> None:
+    missing = [name for name in wanted if name not in table.by_name]
+    if missing:
+        raise InvalidInputError(
+            where,
+            f"must have the columns {_listed(wanted)}",
+            f"it lacks {_listed(missing)}{ask_separator(table.columns)}",
+        )
+
+
 def _refuse_text(table: Table, names: Sequence[str], where: str, *, may_ignore: bool) -> None:
-    """All columns without a number at once, and what to type to leave them out."""
-    text = []
+    """All columns that are mostly text at once, and what to type to leave them out."""
+    text = {}
     for name in names:
         column = table[name]
-        has_number = column.dtype.kind in "biuf" or not read_numbers(column)[1].all()
-        if not has_number and any(_kind(item) == "no number" for item in column):
-            text.append(name)  # not only because all are missing
+        if column.dtype.kind in "biuf" or name in table.notes:
+            continue
+        present = [item for item in column if not is_missing(item)]
+        words = [item for item in present if not isinstance(item, float)]
+        if 2 * len(words) > len(present):
+            text[name] = f"{name!r}{_what_text(words)}"
     if not text:
         return
-    found = f"there is none in {_listed(text)}"
+    listed = list(text.values())
+    more = f" and {len(listed) - _MOST_LISTED} more" if len(listed) > _MOST_LISTED else ""
+    found = f"there is text in {', '.join(listed[:_MOST_LISTED])}{more}"
     if may_ignore:
         found += "; leave out what is no reading with " + " ".join(
-            f"--ignore {shlex.quote(name)}" for name in text[:_MOST_LISTED]
+            f"--ignore {shlex.quote(name)}" for name in text
         )
     raise InvalidInputError(where, "columns of features must hold numbers", found)
 
 
-def _read_feature(column: npt.NDArray[Any], name: str, where: str) -> Array:
+def _what_text(words: Sequence[Any]) -> str:
+    """What a column of text seems to be, if it seems to be something."""
+    if all(not isinstance(word, str) or _DATE.match(word) for word in words):
+        return " (dates or times)"
+    is_id = len(words) >= _LEAST_IDS and len(set(map(str, words))) == len(words)
+    return " (all different, as names of rows are)" if is_id else ""
+
+
+def _read_strictly(
+    table: Table, names: Sequence[str], where: str, settings: DataSettings
+) -> tuple[Array, Mask]:
+    """The features of the rows that are kept, and which these are; a fault is an error."""
+    is_kept, columns = np.ones(table.n_rows, dtype=bool), []
+    for name in names:
+        rule = settings.rule_of(name)
+        values, broken, lacks = _read_feature(table[name], rule, clip=settings.clip)
+        if broken.any():
+            row = int(broken.argmax())
+            kind, note = _kind(table[name][row]), table.notes.get(name, "")
+            remedy = f": {note}" if note else ""
+            if kind == "missing":
+                remedy = "; leave such rows out with --missing drop, or fill them by a contract"
+            raise InvalidInputError(
+                where,
+                f"column {name!r}: every value must be a finite number",
+                f"row {table.row_numbers[row]} is {kind} ({np.count_nonzero(broken)} in all)"
+                f"{remedy}",
+            )
+        is_kept &= ~lacks
+        columns.append(values)
+    return np.column_stack(columns)[is_kept], is_kept
+
+
+def _read_feature(column: Column, rule: Feature, *, clip: bool) -> tuple[Array, Mask, Mask]:
+    """Values by the feature's rule, which of them are at fault, and which have rows left out."""
     values, broken = read_numbers(column)
-    if broken.any():
-        row = int(broken.argmax())
-        raise InvalidInputError(
-            where,
-            f"column {name!r}: every value must be a finite number",
-            f"row {row} is {_kind(column[row])} ({np.count_nonzero(broken)} in all)",
-        )
-    return values
+    lacks = np.zeros(len(values), dtype=bool)
+    if broken.any() and rule.missing != "forbid":
+        absent = np.isnan(values)
+        if column.dtype.kind not in "biuf":
+            absent = np.array([is_missing(item) for item in column], dtype=bool)
+        broken = broken & ~absent
+        if rule.fill is not None:
+            values = np.where(absent, rule.fill, values)
+        else:
+            lacks = absent
+    if clip:
+        finite = np.isfinite(values)
+        values[finite] = np.clip(values[finite], *_limits(rule))
+    return values, broken, lacks
+
+
+def _limits(rule: Feature) -> tuple[float, float]:
+    return (
+        -np.inf if rule.low is None else rule.low,
+        np.inf if rule.high is None else rule.high,
+    )
 
 
 def _kind(item: Any) -> str:
     """What stands in place of a number, without its value."""
-    if item is None or item != item:
+    if is_missing(item):
         return "missing"
     return "infinite" if isinstance(item, float | np.floating) else "no number"
 

@@ -1,7 +1,7 @@
 """Tables from CSV and Parquet files: columns by name, numbers and labels.
 
 Errors name files, rules, counts and row numbers, and never a value: plants pass them on. Rows are
-counted from 0, without the header line.
+counted as a spreadsheet does, with the header in row 1; so are those of Parquet, which has none.
 
 CSV is read by Python's own reader. pyarrow's is faster, but it is an optional dependency, larger
 than all the others together, and its errors quote the value that it could not read.
@@ -9,11 +9,9 @@ than all the others together, and its errors quote the value that it could not r
 
 from __future__ import annotations
 
-import csv
-import io
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from itertools import islice
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -23,24 +21,49 @@ import numpy.typing as npt
 
 from fdrsvm.core.files import read_capped
 from fdrsvm.core.texts import as_meant
+from fdrsvm.data.csv_reading import Column, CsvFormat, is_table, read_cells, read_columns
 from fdrsvm.errors import CorruptDataError, InvalidInputError
 
-Column: TypeAlias = npt.NDArray[Any]
 Mask: TypeAlias = npt.NDArray[np.bool_]
+RowNumbers: TypeAlias = npt.NDArray[np.intp]
 
-SUFFIXES = (".csv", ".parquet")
+SUFFIXES = (".csv", ".tsv", ".txt", ".parquet")
 _PARQUET = ".parquet"
+_NOTES = ".txt"  # such as README.txt
 _MAX_BYTES = 1 << 32
 _MAX_COLUMNS = 100_000  # each is an array of its own, and a million of them take minutes
-_MISSING = ("", "?", "nan", "NaN", "NA")
+_BEGINNING = 1 << 16  # bytes that tell a table from prose
 
 
 @dataclass(frozen=True, eq=False)
 class Table:
-    """Columns by name, as a contract reads them: numbers, or objects where None is missing."""
+    """Columns by name, as a contract reads them.
+
+    Attributes
+    ----------
+    by_name : dict
+        Each column: numbers, with nan where they are missing, or objects if some of it is text;
+        then None is missing.
+    row_numbers : ndarray of shape (n_rows,)
+        The rows' numbers in a spreadsheet, where the header is row 1.
+    written : CsvFormat or None
+        How the file was written; None for Parquet.
+    notes : dict
+        By column why not all of its numbers could be told; they are text here.
+    texts : dict
+        The cells as they are written, of the columns that were asked for.
+    """
 
     by_name: Mapping[str, Column]
-    n_rows: int
+    row_numbers: RowNumbers
+    written: CsvFormat | None = None
+    notes: Mapping[str, str] = field(default_factory=dict)
+    texts: Mapping[str, Sequence[str]] = field(default_factory=dict)
+
+    @property
+    def n_rows(self) -> int:
+        """Rows with something in them."""
+        return len(self.row_numbers)
 
     @property
     def columns(self) -> list[str]:
@@ -58,24 +81,42 @@ class Table:
     def without(self, *names: str) -> Table:
         """The other columns."""
         kept = {name: column for name, column in self.by_name.items() if name not in names}
-        return Table(kept, self.n_rows)
+        return replace(self, by_name=kept)
 
 
 def data_files(folder: Path) -> list[Path]:
-    """The data files in a folder, one per client, by name."""
+    """The data files in a folder, one per client, by name.
+
+    A text file counts if it begins as a table does: README.txt is no client.
+    """
     if not folder.is_dir():
         raise InvalidInputError(
             "data", "must be a folder with one CSV per client", "it is not there"
         )
-    return sorted(path for path in folder.iterdir() if path.suffix.lower() in SUFFIXES)
+    return sorted(path for path in folder.iterdir() if _has_data(path))
 
 
-def read_table(path: Path) -> Table:
-    """A file by its suffix, or an error that names it and the rule."""
+def _has_data(path: Path) -> bool:
+    suffix = path.suffix.lower()
+    if suffix != _NOTES:
+        return suffix in SUFFIXES
+    try:
+        with path.open("rb") as file:
+            start = file.read(_BEGINNING)
+    except OSError:  # whoever reads it says why
+        return not path.is_dir()
+    return is_table(start)
+
+
+def read_table(path: Path, texts: Collection[str] = ()) -> Table:
+    """A file by its suffix, or an error that names it and the rule.
+
+    ``texts`` names columns whose cells are also wanted as they are written, where there are such.
+    """
     if path.is_dir():
         raise InvalidInputError(str(path), "must be a file", "it is a folder")
     if path.suffix.lower() not in SUFFIXES:
-        kinds = " or ".join(SUFFIXES)
+        kinds = f"{', '.join(SUFFIXES[:-1])} or {SUFFIXES[-1]}"
         found = "it is called otherwise" if path.exists() else "it is not there"
         raise InvalidInputError(str(path), f"must be a {kinds} file", found)
     try:
@@ -83,58 +124,27 @@ def read_table(path: Path) -> Table:
     except (OSError, CorruptDataError) as error:
         reason = getattr(error, "strerror", None) or str(error)
         raise InvalidInputError(str(path), "must be a file that can be read", reason) from None
-    return parse_table(content, str(path))
+    return parse_table(content, str(path), texts)
 
 
-def parse_table(content: bytes, file: str) -> Table:
+def parse_table(content: bytes, file: str, texts: Collection[str] = ()) -> Table:
     """A file's bytes as a table; ``file`` is its name, whose suffix says what it is."""
-    is_parquet = file.lower().endswith(_PARQUET)
-    columns = _parse_parquet(content, file) if is_parquet else _parse_csv(content, file)
-    return Table(columns, len(next(iter(columns.values()), ())))
+    parse = _parse_parquet if file.lower().endswith(_PARQUET) else _parse_csv
+    return parse(content, file, texts)
 
 
-def csv_rows(content: bytes) -> Iterator[tuple[int, list[str]]]:
-    """The line, from 1, that each row starts on, and its cells, of which a blank line has none.
-
-    A UnicodeDecodeError says which byte is wrong, a csv.Error what is broken and in which line.
-    """
-    reader = csv.reader(io.StringIO(content.decode("utf-8-sig"), newline=""), strict=True)
-    line = 1
-    try:
-        for row in reader:
-            yield line, row
-            line = reader.line_num + 1  # a quoted cell may go over several lines
-    except csv.Error as error:
-        raise csv.Error(str(error), reader.line_num) from None
-
-
-def _parse_csv(content: bytes, file: str) -> dict[str, Column]:
-    try:
-        filled = (row for _, row in csv_rows(content) if row)
-        header = [as_meant(cell.strip()) for cell in next(filled, [])]
-        _check_count(len(header), file)
-        rows = list(filled)
-    except UnicodeDecodeError as error:
-        found = f"{file}: byte {error.start} is none"
-        raise InvalidInputError("data", "must be a CSV in UTF-8", found) from None
-    except csv.Error:
-        raise InvalidInputError("data", "must be a CSV in UTF-8", f"{file}: it is broken") from None
-    _check_header(header, len(rows), file)
-    for number, row in enumerate(rows):
-        if len(row) != len(header):
-            raise InvalidInputError(
-                "data",
-                f"every row must have {len(header)} cells, as the header has",
-                f"{file}: row {number} has {len(row)}{ask_separator(header)}",
-            )
-    cells = zip(*rows, strict=True)
-    return {name: _column(column) for name, column in zip(header, cells, strict=True)}
-
-
-def _check_count(n_columns: int, file: str) -> None:
-    if n_columns > _MAX_COLUMNS:
-        rule = f"must have at most {_MAX_COLUMNS} columns"
-        raise InvalidInputError("data", rule, f"{file} has {n_columns}")
+def _parse_csv(content: bytes, file: str, texts: Collection[str]) -> Table:
+    cells = read_cells(content, file, _MAX_COLUMNS)
+    _check_header(cells.header, len(cells.rows), file)
+    read = read_columns(cells)
+    wanted = {name: cells.header.index(name) for name in texts if name in read.by_name}
+    return Table(
+        read.by_name,
+        np.array(cells.numbers, dtype=np.intp),
+        CsvFormat(cells.separator, read.decimal, cells.encoding),
+        read.notes,
+        {name: [as_meant(row[at].strip()) for row in cells.rows] for name, at in wanted.items()},
+    )
 
 
 def _check_header(header: Sequence[str], n_rows: int, file: str) -> None:
@@ -142,50 +152,13 @@ def _check_header(header: Sequence[str], n_rows: int, file: str) -> None:
         raise InvalidInputError("data", "must have a header line and a row", f"{file} has less")
     name, count = Counter(header).most_common(1)[0]
     if count > 1 or "" in header:
-        places = (str(k) for k, other in enumerate(header) if other == name)
+        places = (str(k) for k, other in enumerate(header, start=1) if other == name)
         first = " and ".join(islice(places, 2))
-        found = f"{first} have the same" if count > 1 else "one has none"
+        found = f"{first} have the same" if count > 1 else f"{header.index('') + 1} has none"
         raise InvalidInputError("data", "columns must have different names", f"{file}: {found}")
 
 
-def ask_separator(header: Sequence[str]) -> str:
-    """A question to append to an error, if names look as if cells ended elsewhere; else nothing."""
-    for mark, words in ((";", "';'"), ("\t", "tabs")):
-        if any(mark in name for name in header):
-            return f"; is it separated by {words}? It must be by commas"
-    return ""
-
-
-def _column(cells: Sequence[str]) -> Column:
-    """Numbers if all of them are, else as a contract can tell them apart: None is missing."""
-    if not any("_" in cell for cell in cells):  # see as_number
-        try:
-            return np.array(cells, dtype=np.float64)
-        except ValueError:
-            pass
-    values = np.empty(len(cells), dtype=object)
-    for n, cell in enumerate(cells):
-        values[n] = read_cell(as_meant(cell.strip()))
-    return values
-
-
-def read_cell(cell: str) -> float | str | None:
-    """A number, text, or None if it is missing."""
-    if cell in _MISSING:
-        return None
-    number = as_number(cell)
-    return cell if number is None else number
-
-
-def as_number(cell: str) -> float | None:
-    """None if it is text."""
-    try:
-        return None if "_" in cell else float(cell)  # Python reads 1_000, nobody else does
-    except ValueError:
-        return None
-
-
-def _parse_parquet(content: bytes, file: str) -> dict[str, Column]:
+def _parse_parquet(content: bytes, file: str, texts: Collection[str]) -> Table:
     try:
         from pyarrow import ArrowInvalid, BufferReader, parquet
     except ModuleNotFoundError:
@@ -194,21 +167,37 @@ def _parse_parquet(content: bytes, file: str) -> dict[str, Column]:
         ) from None
     try:
         source = parquet.ParquetFile(BufferReader(content))
-        _check_count(source.metadata.num_columns, file)
+        if source.metadata.num_columns > _MAX_COLUMNS:
+            rule = f"must have at most {_MAX_COLUMNS} columns"
+            raise InvalidInputError("data", rule, f"{file} has {source.metadata.num_columns}")
         table = source.read()
     except ArrowInvalid:
         raise InvalidInputError("data", "must be a Parquet file", f"{file} is none") from None
     _check_header(table.column_names, table.num_rows, file)
-    return {name: np.asarray(table[name].to_numpy()) for name in table.column_names}
+    columns = {name: np.asarray(table[name].to_numpy()) for name in table.column_names}
+    wanted = {name: table[name].to_pylist() for name in texts if name in columns}
+    return Table(
+        columns,
+        np.arange(table.num_rows, dtype=np.intp) + 2,
+        texts={
+            name: ["" if item is None else str(item) for item in items]
+            for name, items in wanted.items()
+        },
+    )
 
 
 def read_numbers(column: Column) -> tuple[npt.NDArray[np.float64], Mask]:
-    """A column as float64, and which rows are no finite number; those are nan."""
+    """A column as float64, and which rows are no finite number; those are nan or infinite."""
     if column.dtype.kind in "biuf":
         values = column.astype(np.float64)
         return values, ~np.isfinite(values)
     values = np.array([item if isinstance(item, float) else np.nan for item in column], dtype=float)
     return values, ~np.isfinite(values)
+
+
+def is_missing(item: Any) -> bool:
+    """Whether a column's item stands for nothing: None, nan, no time."""
+    return bool(item is None or item != item)
 
 
 def read_labels(column: Column) -> tuple[Column, Mask]:
@@ -221,7 +210,7 @@ def read_labels(column: Column) -> tuple[Column, Mask]:
     if column.dtype.kind == "f":
         broken = ~np.isfinite(column) | (column != np.round(column))
         return np.where(broken, 0.0, column).astype(np.int64), broken
-    broken = np.array([item is None or item != item for item in column], dtype=bool)
+    broken = np.array([is_missing(item) for item in column], dtype=bool)
     texts = [
         str(int(item)) if isinstance(item, float) and item.is_integer() else str(item).strip()
         for item in column

@@ -45,6 +45,7 @@ _INT32 = np.iinfo(np.int32).max
 _LARGE = 1e290  # no sum of weights below it overflows
 _CHUNK = 1 << 18  # entries hashed at once, so that intermediate arrays stay in the cache
 _SEED = 20251115
+_MOST_SHOWN = 12
 
 
 # --- what goes by client ---
@@ -178,11 +179,16 @@ def read_training_data(
 ) -> TrainingData:
     """Check everything that ``fit`` is given; set ``n_features_in_`` and ``feature_names_in_``.
 
-    With ``merge``, equal rows of a client become one, and the order of rows is forgotten.
+    With ``merge``, equal rows of a client become one, and the order of rows is forgotten. Where
+    ``clients`` is the name of a column, it is taken out of X, and ``client_column_`` is set.
     """
     from sklearn.utils.multiclass import check_classification_targets
     from sklearn.utils.validation import validate_data
 
+    estimator.__dict__.pop("client_column_", None)  # of an earlier fit
+    if isinstance(clients, str):
+        estimator.client_column_ = clients
+        X, clients = take_column(X, clients)
     check_columns(X)
     check_label_values(y, "y")
     X, y = validate_data(estimator, X, y, accept_sparse="csr", dtype=np.float64, order="C")
@@ -239,6 +245,40 @@ def _make_client(name: Any, by_class: Array, X: Matrix, codes: Codes, weights: A
             "class_weight", "must leave every client some weight", f"client {name!r} has none"
         )
     return Client(name, X, codes, len(by_class), weighted, float(weights.sum()))
+
+
+def take_column(X: Any, name: str) -> tuple[Any, Any]:
+    """The other columns of a data frame (pandas, polars), and this one."""
+    if callable(getattr(X, "collect", None)):
+        raise InvalidInputError("X", "must be in memory", "it is lazy; collect it first")
+    columns = list(getattr(X, "columns", ()))
+    remedy = "give one label per row, such as clients=plants"
+    if not columns or not callable(getattr(X, "__getitem__", None)):
+        raise InvalidInputError(
+            "clients",
+            "can name a column only if X is a data frame",
+            f"it is {name!r}, and X is a {type(X).__name__}; {remedy}",
+        )
+    if columns.count(name) != 1:
+        shown = ", ".join(repr(column) for column in columns[:_MOST_SHOWN])
+        more = f" and {len(columns) - _MOST_SHOWN} more" if len(columns) > _MOST_SHOWN else ""
+        raise InvalidInputError(
+            "clients",
+            "must name one column of X, or have one label for each row",
+            f"X has {columns.count(name)} columns called {name!r}; its columns are {shown}{more}",
+        )
+    return without_column(X, name), X[name]
+
+
+def without_column(X: Any, name: str) -> Any:
+    """A data frame without a column, if it has it; anything else as it is."""
+    columns = list(getattr(X, "columns", ()))
+    if name not in columns:
+        return X
+    others = [column for column in columns if column != name]
+    if not others:
+        raise InvalidInputError("X", "must have a feature", f"its only column is {name!r}")
+    return X[others]
 
 
 def check_columns(X: Any) -> None:
@@ -349,12 +389,24 @@ def _distinct(labels: npt.NDArray[Any], argument: str) -> tuple[npt.NDArray[Any]
         values, codes = np.unique(labels, return_inverse=True)
     except TypeError:
         raise InvalidInputError(
-            argument, "labels must be of one kind and not missing", "they cannot be sorted"
+            argument,
+            "labels must be of one kind and not missing",
+            _missing_row(labels) or "they cannot be sorted",
         ) from None
     for value in values.tolist():
         if value is None or value != value:
-            raise InvalidInputError(argument, "labels must not be missing", "some are")
+            raise InvalidInputError(argument, "labels must not be missing", _missing_row(labels))
     return values, codes
+
+
+def _missing_row(labels: npt.NDArray[Any]) -> str:
+    """The first row without a label, in words; empty if there is none."""
+    missing = [
+        row
+        for row, label in enumerate(labels.tolist())
+        if label is None or type(label).__name__ == "NAType" or label != label
+    ]
+    return f"that of row {missing[0]} is missing ({len(missing)} in all)" if missing else ""
 
 
 def _class_weights(

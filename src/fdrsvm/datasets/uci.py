@@ -21,7 +21,7 @@ from sklearn.utils import Bunch
 
 from fdrsvm.core.arrays import Array, check_choice
 from fdrsvm.core.texts import as_meant, csv_text
-from fdrsvm.data.tables import as_number, csv_rows
+from fdrsvm.data.csv_reading import as_number, csv_rows
 from fdrsvm.datasets import fetch
 from fdrsvm.datasets._uci_sets import SETS, UciSet
 from fdrsvm.datasets.fetch import DataWarning, FetchError

@@ -118,7 +118,11 @@ def check_plant(plant: Plant) -> str:
         raise FDRSVMError(error.in_full) from None
     except ContractError as error:
         raise FDRSVMError(f"{error} ({plant.data})") from None
-    return f"{plant.client_id}: {len(rows.X)} rows, {rows.X.shape[1]} features, data as agreed"
+    dropped = f" ({rows.n_dropped} more lack a value and are left out)" if rows.n_dropped else ""
+    return (
+        f"{plant.client_id}: {len(rows.X)} rows{dropped}, {rows.X.shape[1]} features, "
+        "data as agreed"
+    )
 
 
 def keep_ready(plant: Plant, task: str) -> None:
@@ -220,7 +224,8 @@ def check_limits(plant: Plant, rows: PlantRows, task: Task, box: Any) -> None:
             f"rows of client {plant.client_id!r}",
             f"column {rows.feature_names[column]!r} may not exceed the agreed feature-limit "
             f"{limits.features[column]:g} in size, nor any other its own",
-            f"{outside.size} of {len(rows.X)} rows break that, the first is row {outside[0]}",
+            f"{outside.size} of {len(rows.X)} rows break that, the first is row "
+            f"{rows.row_numbers[outside[0]]}",
         )
     if isinstance(box, tuple) and limits.outside(np.array(box)).size:
         column = np.argmax(np.maximum(*np.abs(box)) - limits.features)

@@ -24,11 +24,23 @@ import numpy.typing as npt
 
 from fdrsvm.core.arrays import Array, check_count, check_flag
 from fdrsvm.core.files import read_capped
-from fdrsvm.data.contract import ContractError, FeatureContract, Violation
-from fdrsvm.data.tables import Table, data_files, parse_table, read_cell, read_labels, read_numbers
+from fdrsvm.core.texts import package_log
+from fdrsvm.data.contract import Checked, ContractError, FeatureContract, Violation
+from fdrsvm.data.csv_reading import looks_like_number
+from fdrsvm.data.tables import (
+    Mask,
+    RowNumbers,
+    Table,
+    data_files,
+    is_missing,
+    parse_table,
+    read_labels,
+    read_numbers,
+)
 from fdrsvm.errors import CorruptDataError, InvalidInputError
 from fdrsvm.federated.joining import Label, TellableError
 
+_LOG = package_log()
 _KEYS = (
     *("client-id", "data", "label", "contract", "clip", "state"),
     *("epsilon", "kappa", "least-in-sum"),
@@ -158,7 +170,8 @@ class PlantRows:
     """A plant's table in numbers.
 
     ``labels`` are the distinct labels that occur, sorted, and ``codes`` the rows' positions in
-    them. ``digest`` tells whether file or contract changed.
+    them. ``digest`` tells whether file or contract changed. ``row_numbers`` are those of a
+    spreadsheet; ``n_dropped`` rows were left out as the contract says.
     """
 
     X: Array
@@ -167,6 +180,8 @@ class PlantRows:
     feature_names: tuple[str, ...]
     contract: FeatureContract | None
     digest: str
+    row_numbers: RowNumbers
+    n_dropped: int
 
 
 _KEPT: dict[Plant, tuple[object, PlantRows]] = {}  # with what the system said of the files
@@ -216,7 +231,16 @@ def read_plant(plant: Plant, known: PlantRows | None = None) -> PlantRows:
     if known is not None and known.digest == digest.hexdigest():
         return known
     table, y = parse_rows(content, plant)
-    X = numbers_in(table, plant) if contract is None else agreed_numbers(table, y, contract, plant)
+    row_numbers = table.row_numbers
+    if contract is None:
+        X, n_dropped = numbers_in(table, plant), 0
+    else:
+        checked = agreed_rows(table, y, contract, plant)
+        X, y, n_dropped = checked.X, y[checked.is_kept], checked.n_dropped
+        row_numbers = row_numbers[checked.is_kept]
+    if n_dropped:
+        words = "client %r: %d of %d rows lack a value and are left out, as the contract says (%s)"
+        _LOG.warning(words, plant.client_id, n_dropped, n_dropped + len(X), plant.data)
     distinct, codes = np.unique(y, return_inverse=True)
     if len(distinct) > _MAX_LABELS:
         raise TellableError(
@@ -231,6 +255,8 @@ def read_plant(plant: Plant, known: PlantRows | None = None) -> PlantRows:
         feature_names=tuple(table.columns) if contract is None else contract.names,
         contract=contract,
         digest=digest.hexdigest(),
+        row_numbers=row_numbers,
+        n_dropped=n_dropped,
     )
 
 
@@ -267,16 +293,16 @@ def parse_rows(content: bytes, plant: Plant) -> tuple[Table, npt.NDArray[Any]]:
     labels, broken = read_labels(table[plant.label])
     if broken.any():
         rule = "label must be text or a whole number"
-        raise ContractError([_violation(plant, "y", rule, broken)])
+        raise ContractError([_violation(plant, table, "y", rule, broken)])
     return table.without(plant.label), labels
 
 
-def agreed_numbers(
+def agreed_rows(
     table: Table, y: npt.NDArray[Any], contract: FeatureContract, plant: Plant
-) -> Array:
-    """Features as agreed; columns that are not in the contract are counted, and not named."""
+) -> Checked:
+    """Rows as agreed; columns that are not in the contract are counted, and not named."""
     try:
-        return contract.check(table, y, client=plant.client_id, clip=plant.clip).X
+        return contract.check(table, y, client=plant.client_id, clip=plant.clip)
     except ContractError as error:
         agreed = {None, "y", *contract.names}
         tellable = [one for one in error.violations if one.column in agreed]
@@ -290,7 +316,7 @@ def agreed_numbers(
 def numbers_in(table: Table, plant: Plant) -> Array:
     """Features without a contract: every column must be numbers, finite and not missing."""
     # Nobody else knows the columns' names, and a row could be taken for them.
-    numbers = [name for name in table.columns if isinstance(read_cell(name), float)]
+    numbers = [name for name in table.columns if looks_like_number(name)]
     if numbers:
         raise TellableError(
             f"data of client {plant.client_id!r}",
@@ -299,17 +325,26 @@ def numbers_in(table: Table, plant: Plant) -> Array:
         )
     if not table.columns:
         raise ContractError([Violation(plant.client_id, None, "must have a feature", 0, None)])
-    columns = {name: read_numbers(table[name]) for name in table.columns}
-    violations = [
-        _violation(plant, name, "must be a finite number", broken)
-        for name, (_, broken) in columns.items()
-        if broken.any()
-    ]
+    columns, violations = [], []
+    for name in table.columns:
+        values, broken = read_numbers(table[name])
+        columns.append(values)
+        if not broken.any():
+            continue
+        absent = np.array([is_missing(item) for item in table[name]], dtype=bool)
+        note = table.notes.get(name, "")
+        rules = {
+            "must not be missing, unless a contract fills it or drops such rows": absent,
+            f"must be a finite number{f' ({note})' if note else ''}": broken & ~absent,
+        }
+        violations += [
+            _violation(plant, table, name, rule, rows) for rule, rows in rules.items() if rows.any()
+        ]
     if violations:
         raise ContractError(violations)
-    return np.column_stack([values for values, _ in columns.values()])
+    return np.column_stack(columns)
 
 
-def _violation(plant: Plant, column: str, rule: str, broken: npt.NDArray[np.bool_]) -> Violation:
-    count, first = int(np.count_nonzero(broken)), int(broken.argmax())
+def _violation(plant: Plant, table: Table, column: str, rule: str, broken: Mask) -> Violation:
+    count, first = int(np.count_nonzero(broken)), int(table.row_numbers[broken.argmax()])
     return Violation(plant.client_id, column, rule, count, first)

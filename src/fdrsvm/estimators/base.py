@@ -15,11 +15,13 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from fdrsvm.core.arrays import Array, check_flag
 from fdrsvm.core.files import PathLike
 from fdrsvm.core.plain_json import from_plain, to_plain
+from fdrsvm.data.rows import remembered_columns
 from fdrsvm.data.training_data import (
     TrainingData,
     check_columns,
     client_shares,
     read_training_data,
+    without_column,
 )
 from fdrsvm.decision.goals import positive_class
 from fdrsvm.errors import CorruptDataError
@@ -77,6 +79,8 @@ class LinearClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         X : array, DataFrame or CSR of shape (n_samples, n_features)
         """
         check_is_fitted(self)
+        if hasattr(self, "client_column_"):
+            X = without_column(X, self.client_column_)
         check_columns(X)
         X = validate_data(self, X, accept_sparse="csr", dtype=np.float64, reset=False)
         return score_rows(X, self.coef_, self.intercept_)
@@ -124,6 +128,9 @@ class LinearClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         estimator.threshold_ = model.threshold
         if POSITIVE in model.record:
             estimator.pos_label_ = model.record[POSITIVE]
+        client_column = remembered_columns(model.record).get("client")
+        if client_column is not None:
+            estimator.client_column_ = client_column
         estimator.n_features_in_ = model.n_features
         if model.feature_names is not None:
             estimator.feature_names_in_ = np.array(model.feature_names, dtype=object)
@@ -168,7 +175,11 @@ class LinearClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def _linear_model(self) -> LinearModel:
         check_is_fitted(self)
         kept = {name: f"{name}_" for name in self._kept if hasattr(self, f"{name}_")}
-        record = {POSITIVE: self.pos_label_} if hasattr(self, "pos_label_") else None
+        record: dict[str, Any] = {}
+        if hasattr(self, "pos_label_"):
+            record[POSITIVE] = self.pos_label_
+        if hasattr(self, "client_column_"):
+            record["data"] = {"columns": {"client": self.client_column_}}
         return LinearModel.checked(
             self.coef_,
             self.intercept_,
@@ -281,8 +292,9 @@ class FederatedClassifier(LinearClassifier):
         X : array, DataFrame or CSR of shape (n_samples, n_features)
         y : array of shape (n_samples,)
             Labels, two or more over all clients. A client may have rows of one class only.
-        clients : array of shape (n_samples,), optional
-            A client label for each row. None means one client, called "all".
+        clients : array of shape (n_samples,) or str, optional
+            A client label for each row, or the name of the column of a data frame X that has them,
+            which is no feature then. None means one client, called "all".
         sample_weight : array of shape (n_samples,), optional
             Masses of the rows within their client. A row of weight 2 counts as two rows, one of
             weight 0 as none. (With baselines that draw batches of rows, this holds on average.)

@@ -23,7 +23,8 @@ from fdrsvm.core.arrays import (
 from fdrsvm.core.files import PathLike
 from fdrsvm.core.losses import MarginLoss
 from fdrsvm.core.vectors import Norm
-from fdrsvm.data.training_data import TrainingData, check_label_values, read_training_data
+from fdrsvm.data.training_data import Codes, TrainingData, check_label_values, read_training_data
+from fdrsvm.decision.calibration import CalibrationRows
 from fdrsvm.decision.goals import Scoring, check_scoring
 from fdrsvm.decision.histograms import Aim, check_label_noise
 from fdrsvm.errors import ConvergenceWarning, UnsupportedError
@@ -38,6 +39,7 @@ from fdrsvm.estimators.search import (
     assess,
     check_trial,
     grid_points,
+    held_out,
     make_trials,
     run_trial,
     split_rows,
@@ -165,6 +167,7 @@ worst_case_risk_per_client_, n_iter_, stop_reason_, history_, client_labels_
         "history_",
         "n_features_in_",
         "feature_names_in_",
+        "client_column_",
         *(f"{name}_" for name in FDRSVC._kept),
     )
 
@@ -256,6 +259,10 @@ worst_case_risk_per_client_, n_iter_, stop_reason_, history_, client_labels_
         self.n_numbers_shared_ = sum(one.n_numbers for one in assessed)
         results = tabulate(points, outcomes, assessed, aim)
         self._set_results(results)
+        self._held_out: dict[Any, list[tuple[Array, Codes, Array]]] = {}
+        for fold in zip(outcomes[self.best_index_], splits, strict=True):
+            for name, *own in held_out(*fold):
+                self._held_out.setdefault(name, []).append(tuple(own))
         _warn(results, [point.get("tol", self.tol) for point in points])
         if self.verbose > 0:
             for at, params in enumerate(results["params"]):
@@ -275,6 +282,18 @@ worst_case_risk_per_client_, n_iter_, stop_reason_, history_, client_labels_
     def listen(self, tell: Callable[[int, int], None]) -> None:
         """Have ``tell`` called with the number of trials done, and of all, during the next fit."""
         self._tell = tell
+
+    def held_out_rows(self) -> dict[str, CalibrationRows]:
+        """By client, scores of rows that their fold's model has not seen, of the best configuration.
+
+        For calibration; after a fit in this process. A model file has none of them.
+        """
+        if not hasattr(self, "_held_out"):
+            raise NotFittedError("held-out scores are there after a fit in this process only")
+        return {
+            str(name): CalibrationRows(*map(np.concatenate, zip(*parts, strict=True)))
+            for name, parts in self._held_out.items()
+        }
 
     def decision_function(self, X: Any) -> Array:
         """Scores of the best estimator, see :meth:`FDRSVC.decision_function`."""

@@ -2,7 +2,8 @@
 
 The sections of the file are
 
-    data       files or folder, clients, label, fault, client_column, ignore, contract, clip
+    data       files or folder, clients, label, fault, client_column, ignore, contract, clip,
+               missing
     scaling    method, clip
     model      estimator, and any parameter of it
     decision   tune, goal, label_noise, folds, probabilities
@@ -32,6 +33,7 @@ from fdrsvm.core.arrays import check_choice
 from fdrsvm.core.files import write_together
 from fdrsvm.core.plain_json import encode, plain, to_plain
 from fdrsvm.data.rows import DataSettings, Rows
+from fdrsvm.decision.calibration import calibrate
 from fdrsvm.decision.goals import DEFAULT_GOAL, goal_in_words, positive_class, read_goal
 from fdrsvm.errors import DegenerateModelWarning, InvalidInputError
 from fdrsvm.estimators.advice import look_at_columns
@@ -70,6 +72,9 @@ class FitSettings:
         Share of labels that are wrong, as far as known.
     folds : int
         Of the cross-validation.
+    probabilities : {"", "shared", "by-client"}
+        Whether sigmoids are fitted to the scores of held-out rows: one for all clients, or for a
+        client that has the rows for it one of its own.
     """
 
     data: DataSettings = field(default_factory=DataSettings)
@@ -82,6 +87,7 @@ class FitSettings:
     goal: str | None = None
     label_noise: float = 0.0
     folds: int = 5
+    probabilities: str = ""
 
     @property
     def is_tuned(self) -> bool:
@@ -104,8 +110,9 @@ class FitSettings:
         known = parameter_names(self.estimator)
         _refuse_unknown(self.params, known, f"parameters of {self.estimator}")
         read_goal(self.goal or DEFAULT_GOAL)
+        check_choice(self.probabilities, "probabilities", ("", "shared", "by-client"))
         if not self.is_tuned:
-            for name in ("goal", "label_noise"):
+            for name in ("goal", "label_noise", "probabilities"):
                 if getattr(self, name):
                     raise InvalidInputError(
                         name,
@@ -127,6 +134,7 @@ _SECTIONS: dict[str, dict[str, Any]] = {
         "ignore": [],
         "contract": "",
         "clip": DataSettings.clip,
+        "missing": DataSettings.missing,
     },
     "scaling": {"method": FitSettings.scaling, "clip": FitSettings.clip},
     "model": {"estimator": FitSettings.estimator},
@@ -135,6 +143,7 @@ _SECTIONS: dict[str, dict[str, Any]] = {
         "goal": "",
         "label_noise": FitSettings.label_noise,
         "folds": FitSettings.folds,
+        "probabilities": FitSettings.probabilities,
     },
 }
 
@@ -172,6 +181,7 @@ def read_configuration(path: Path) -> FitSettings:
             ignore=tuple(ignore),
             contract=home / data["contract"] if data["contract"] else None,
             clip=data["clip"],
+            missing=data["missing"],
         ),
         scaling=scaling["method"],
         clip=scaling["clip"],
@@ -294,11 +304,22 @@ def train(
         **({TUNING: _tuning(settings, estimator)} if settings.is_tuned else {}),
     }
     model = scaling.fold(replace(scaled, record=dict(plain(record, "record"))))
-    said = [one.message for one in caught if not isinstance(one.message, DegenerateModelWarning)]
+    said = [
+        str(one.message) for one in caught if not isinstance(one.message, DegenerateModelWarning)
+    ]
+    if settings.probabilities:
+        calibration = calibrate(
+            model,
+            estimator.held_out_rows(),
+            label_noise=settings.label_noise,
+            per_client=settings.probabilities == "by-client",
+        )
+        model = calibration.model
+        said += calibration.found
     tol = float(estimator.tol)
     is_short = tol > 0.0 and bool(np.max(estimator.gap_) > tol)
     has_given_up = any(one.has_given_up for one in faults)
-    return Training(model, rows, tuple(map(str, said)), is_short, verdict, has_given_up)
+    return Training(model, rows, tuple(said), is_short, verdict, has_given_up)
 
 
 def _search_params(settings: FitSettings) -> dict[str, Any]:
@@ -388,7 +409,7 @@ def certificate_content(model: LinearModel) -> dict[str, Any]:
 def _facts(model: LinearModel, rows: Rows) -> dict[str, Any]:
     """Counts and agreed numbers of the training rows; no value of any row."""
     counts = rows.counts()
-    facts: dict[str, Any] = {"rows": counts}
+    facts: dict[str, Any] = {"rows": counts, **rows.record()}
     if model.estimator == "FDRSVC":
         facts["epsilon"] = {name: ball.epsilon for name, ball in balls(model, counts).items()}
         facts["client_weights"] = client_weights(model, counts)
