@@ -82,7 +82,7 @@ example: fdrsvm fit plants/
 @click.option(
     "--by-client",
     is_flag=True,
-    help="With --probabilities: of its own for each client that has enough rows.",
+    help="Such probabilities, of its own for each client that has enough rows.",
 )
 @click.option("--no-tune", is_flag=True, help="Train once, with the settings given; cut at 0.")
 @set_option("A parameter of the estimator, which is not tuned then, such as epsilon=0.01")
@@ -147,6 +147,7 @@ def _settings(
     given |= {"paths": tuple(data), "named": named_files(named, "--client")}
     given["ignore"] = tuple(ignore)
     settings = settings.with_data(**{name: value for name, value in given.items() if value})
+    wanted = "by-client" if by_client else "shared" if probabilities else ""
     settings = replace(
         settings,
         estimator=estimator or settings.estimator,

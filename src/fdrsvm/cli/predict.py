@@ -13,6 +13,7 @@ from fdrsvm.cli.console import warn
 from fdrsvm.errors import InvalidInputError
 
 if TYPE_CHECKING:
+    from fdrsvm.core.arrays import Array
     from fdrsvm.data.rows import DataSettings, Readings
     from fdrsvm.model.linear_model import LinearModel
 

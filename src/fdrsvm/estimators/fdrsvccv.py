@@ -23,7 +23,7 @@ from fdrsvm.core.arrays import (
 from fdrsvm.core.files import PathLike
 from fdrsvm.core.losses import MarginLoss
 from fdrsvm.core.vectors import Norm
-from fdrsvm.data.training_data import Codes, TrainingData, check_label_values, read_training_data
+from fdrsvm.data.training_data import TrainingData, check_label_values, read_training_data
 from fdrsvm.decision.calibration import CalibrationRows
 from fdrsvm.decision.goals import Scoring, check_scoring
 from fdrsvm.decision.histograms import Aim, check_label_noise
@@ -259,10 +259,10 @@ worst_case_risk_per_client_, n_iter_, stop_reason_, history_, client_labels_
         self.n_numbers_shared_ = sum(one.n_numbers for one in assessed)
         results = tabulate(points, outcomes, assessed, aim)
         self._set_results(results)
-        self._held_out: dict[Any, list[tuple[Array, Codes, Array]]] = {}
+        self._held_out: dict[Any, list[Any]] = {}
         for fold in zip(outcomes[self.best_index_], splits, strict=True):
             for name, *own in held_out(*fold):
-                self._held_out.setdefault(name, []).append(tuple(own))
+                self._held_out.setdefault(name, []).append(own)
         _warn(results, [point.get("tol", self.tol) for point in points])
         if self.verbose > 0:
             for at, params in enumerate(results["params"]):
@@ -284,7 +284,7 @@ worst_case_risk_per_client_, n_iter_, stop_reason_, history_, client_labels_
         self._tell = tell
 
     def held_out_rows(self) -> dict[str, CalibrationRows]:
-        """By client, scores of rows that their fold's model has not seen, of the best configuration.
+        """By client, scores of rows that the model of their fold has not seen, of the best run.
 
         For calibration; after a fit in this process. A model file has none of them.
         """
