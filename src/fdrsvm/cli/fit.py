@@ -157,9 +157,7 @@ def _settings(
         goal=goal or settings.goal,
         label_noise=settings.label_noise if label_noise is None else label_noise,
         tune=settings.tune and not no_tune,
-        probabilities="by-client"
-        if by_client
-        else "shared" * probabilities or settings.probabilities,
+        probabilities=wanted or settings.probabilities,
     )
     typed = parameters | ({} if class_weight is None else {"class_weight": class_weight})
     return settings.with_params({name: read_value(value) for name, value in typed.items()})
