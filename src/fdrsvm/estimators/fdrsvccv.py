@@ -57,28 +57,38 @@ class FDRSVCCV(LinearClassifier):
     """FDRSVC with parameters chosen by federated cross-validation.
 
     Every client splits its own rows into folds. For each fold and each configuration a model is
-    trained across the clients on the other folds, each client counts on its held-out rows how often
-    the model takes which class for which, and the server sums these counts over clients and folds
-    and scores the sums. Rows and predictions stay where they are.
+    trained across the clients on the other folds, and each client counts on its held-out rows: of
+    two classes how many scores lie between which edges, of more how often the model takes which
+    class for which. The server sums these counts over clients, chooses where to cut the scores of
+    each configuration, and takes the best. Rows and predictions stay where they are.
 
     Parameters
     ----------
-    param_grid : dict, or list of dicts, optional
-        Lists of values by name, for any parameters of :class:`FDRSVC`. By default 12 configurations
-        after the paper's: epsilon at 0.1, 1, 10 and 100 times "auto", kappa at 0.1, 0.5 and 1.
-        All values of ``max_rounds`` together cost one run.
+    param_grid : dict, list of dicts, or list of names, optional
+        Lists of values by name, for any parameters of :class:`FDRSVC`. A name alone, of epsilon,
+        kappa and class_weight, stands for its default values: 0.1, 1, 10 and 100 times "auto"; 0.1,
+        0.5 and 1; None and "balanced". None tries the default values of those of the three that
+        are left as they are: 24 configurations. All values of ``max_rounds`` together cost one run.
     cv : int
         Number of folds.
-    scoring : {"balanced_accuracy", "f1", "f1_macro", "accuracy"} or callable
+    scoring : {"balanced_accuracy", "f1", "f1_macro", "accuracy"}, goal or callable
         "balanced_accuracy" is the mean over the classes of the share of their rows that are found;
-        "f1" is that of ``pos_label_``, for two classes. A callable gets the counts, an array of
+        "f1" is that of ``pos_label_``, for two classes. ``MissCost(20)`` wants the least cost where
+        a missed row of that class costs as much as 20 false alarms, ``FalseAlarmRate(0.01)`` most
+        of its rows found with at most 1 % false alarms on held-out rows. A callable gets the counts, an array of
         shape (n_classes, n_classes) with the true class in the row and the predicted one in the
         column, and returns a number to be maximised. Where a class does not occur, as in a fold of
         one class, the mean is over those that do, and "f1" is 0 if it is neither found nor
         predicted.
     pos_label : label, optional
-        For two classes: the one that "f1" is of, such as the fault. By default the rarer one in
+        For two classes: the one that is looked for, such as the fault. By default the rarer one in
         training, of two equals ``classes_[1]``.
+    threshold : {"tuned", "zero"}
+        Whether two classes are cut where the score of all held-out rows together is best, or at 0.
+        With more classes the largest score wins.
+    label_noise : float
+        Share of the labels that are wrong, in both classes alike, if it is known: counts are
+        corrected for it, [label-noise]. Below the share of the rarer class.
     refit : bool
         Whether to train the best configuration on all rows in the end. Without, there is no model.
     n_jobs : int, optional
@@ -101,8 +111,10 @@ secure_aggregation, blur, resolution
         By configuration: "params", "param_<name>", "pooled_test_score" (from the counts summed over
         all folds: this one decides), "rank_test_score", "split<k>_test_score" and their
         "mean_test_score" and "std_test_score", "max_gap" (the largest certified gap of any fold),
-        "error" (empty, or why it could not be trained; the scores are nan then), and "counts" of
-        shape (n_configurations, n_folds, n_classes, n_classes).
+        "error" (empty, or why it could not be trained; the scores are nan then), "threshold",
+        "is_flat" (whether scores of 98 % of the held-out rows of each class lie within 0.02: such a
+        configuration never wins over one that uses its features), and "counts" of shape
+        (n_configurations, n_folds, n_classes, n_classes), as recorded, not corrected.
     best_index_, best_params_, best_score_ : int, dict, float
         The configuration with the largest pooled score; the first of those with equal ones, in the
         order of ``cv_results_``, in which the name that comes last in the alphabet varies fastest.
@@ -111,12 +123,15 @@ secure_aggregation, blur, resolution
     coef_, intercept_, classes_, objective_, lower_bound_, gap_, bound_radius_, \
 worst_case_risk_per_client_, n_iter_, stop_reason_, history_, client_labels_
         Those of ``best_estimator_``.
-    scoring_ : str or callable
+    scoring_ : str, goal or callable
     pos_label_ : label
-        The class that "f1" is of; only for two classes.
+        The class that is looked for; only for two classes.
+    threshold_ : float
+        Where ``predict`` cuts the scores: above it is ``classes_[1]``. Scores, objective and
+        certificate do not depend on it.
     n_splits_ : int
     n_numbers_shared_ : int
-        How many counts each client handed over: n_folds n_configurations n_classes^2.
+        How many counts each client handed over.
     n_features_in_ : int
     feature_names_in_ : ndarray of str
         Only if X had column names.
@@ -124,8 +139,12 @@ worst_case_risk_per_client_, n_iter_, stop_reason_, history_, client_labels_
     Notes
     -----
     Privacy: beside what training itself exchanges, ``n_numbers_shared_`` counts leave a client, and
-    which classes it has in which fold. A count is of at most N_g / cv rows; where that is few,
-    counts can tell of a single row.
+    which classes it has in which fold. Where few rows lie between two edges, which is not split
+    any more below 10 rows of all clients, a count can tell of a single row; sums over clients are
+    all that the server needs.
+
+    The score of the best configuration is that of the rows it was chosen on, and a little too good;
+    ``fdrsvm evaluate`` on other rows says how good the model is.
 
     Folds: each client deals its rows to the folds class by class, seeded by ``random_state`` and
     its label, so that the order of clients or rows does not matter. Equal rows of a client share a
