@@ -103,18 +103,25 @@ def show_table(headings: Sequence[str], rows: Sequence[Sequence[str]], n_left: i
 
 
 @contextlib.contextmanager
-def progress(title: str) -> Iterator[Callable[[RoundRecord, Any], None]]:
-    """A line on stderr that follows the rounds, if that is a terminal; else nothing."""
+def steps(title: str) -> Iterator[Callable[[str], None]]:
+    """A line on stderr that says what is being done, if that is a terminal; else nothing."""
     if not sys.stderr.isatty():
-        yield lambda record, model: None  # noqa: ARG005
+        yield lambda said: None  # noqa: ARG005
         return
     from rich.console import Console
     from rich.text import Text
 
     with Console(stderr=True, highlight=False).status(Text(printable(title))) as status:
+        yield lambda said: status.update(Text(printable(said)))
+
+
+@contextlib.contextmanager
+def progress(title: str) -> Iterator[Callable[[RoundRecord, Any], None]]:
+    """A line on stderr that follows the rounds, if that is a terminal; else nothing."""
+    with steps(title) as tell:
 
         def show(record: RoundRecord, model: Any) -> None:  # noqa: ARG001
-            status.update(
+            tell(
                 f"round {record.round}: objective {record.objective:.5g}, certified gap "
                 f"{record.gap:.1e}"
             )

@@ -257,6 +257,11 @@ def certificate_words(model: LinearModel) -> list[str]:
             f"The run went on without {names}: what follows is true of the other clients' data, "
             "and says nothing of theirs."
         )
+    if model.threshold != 0.0:
+        words.append(
+            f"All of it is about the scores. Where they are cut, at {model.threshold:.6g}, is a "
+            "decision of its own, and nothing is proved of it."
+        )
     if model.estimator in ROBUST:
         return [*words, *(_objective_words(one) for one in facts), _ball_words(model)]
     worst = max(one.gap for one in facts)
