@@ -116,7 +116,7 @@ class _Canvas:
         for value, text in zip(values, texts, strict=True):
             y = y_axis.place(value)
             self.texts.append(("end", left - _NEAR, round(y + 4.0, 1), text))
-        x_axis, x_ticks, x_base = _fitting(xs, left)
+        x_axis, x_ticks, x_base = fit_ticks(xs, left)
         self.paths += [("grid", f"M{left} {y_axis.place(y)}H{x_axis.end}") for y in values]
         for x, text in x_ticks:
             self.paths.append(("grid", f"M{x} {_FOOT}v4"))
@@ -139,7 +139,7 @@ class _Canvas:
         return render("chart.svg.j2", width=_WIDTH, **vars(self))
 
 
-def _fitting(xs: Sequence[float], left: float) -> tuple[_Axis, list[tuple[float, str]], str]:
+def fit_ticks(xs: Sequence[float], left: float) -> tuple[_Axis, list[tuple[float, str]], str]:
     """The x axis with as many ticks as have room beside each other."""
     values = _Axis.around(xs, left, _WIDTH).ticks()
     for every in range(1, len(values) + 1):

@@ -17,6 +17,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from fdrsvm.core.arrays import Array
 from fdrsvm.core.plain_json import from_plain
 from fdrsvm.data.rows import Rows
 from fdrsvm.errors import InvalidInputError, UnsupportedError
@@ -118,7 +119,7 @@ def compare(
     contenders = {LOCAL: at_each(LOCAL, of_rows)}
     for kind, train in joint.items():
         contenders[kind] = dict.fromkeys(names, _train(f"{kind} model", train, training, tell))
-    for kind, train_other in _others(params.get("class_weight")).items():
+    for kind, train_other in library_models(params.get("class_weight")).items():
         contenders[kind] = at_each(kind, train_other)
     return [
         one
@@ -184,27 +185,34 @@ def _train(
         return train(rows)
 
 
-def _others(class_weight: Any) -> dict[str, Callable[[Rows], Classifier]]:
+def library_models(class_weight: Any) -> dict[str, Callable[[Rows], Classifier]]:
     """What else could be used, from the library that everybody has."""
     from sklearn.ensemble import HistGradientBoostingClassifier
     from sklearn.linear_model import LogisticRegression
     from sklearn.pipeline import make_pipeline
     from sklearn.preprocessing import StandardScaler
 
-    def weights(rows: Rows) -> Any:
-        if not isinstance(class_weight, Mapping):
-            return class_weight
-        given = {str(label): weight for label, weight in class_weight.items()}
-        return {label: given.get(str(label), 1.0) for label in np.unique(rows.labels).tolist()}
+    def weights(rows: Rows) -> Array | None:
+        # By row: boosting numbers its classes, and would not find labels in a mapping.
+        if class_weight is None:
+            return None
+        known, codes, counts = np.unique(rows.labels, return_inverse=True, return_counts=True)
+        if isinstance(class_weight, Mapping):
+            given = {str(label): float(weight) for label, weight in class_weight.items()}
+            each = np.array([given.get(str(label), 1.0) for label in known.tolist()])
+        else:
+            each = len(codes) / (len(known) * counts)
+        return np.asarray(each[codes])
 
     def logistic(rows: Rows) -> Classifier:
-        last = LogisticRegression(max_iter=1000, class_weight=weights(rows), random_state=0)
-        made: Classifier = make_pipeline(StandardScaler(), last).fit(rows.X, rows.labels)
-        return made
+        made = make_pipeline(StandardScaler(), LogisticRegression(max_iter=1000, random_state=0))
+        by_row = {"logisticregression__sample_weight": weights(rows)}
+        fitted: Classifier = made.fit(rows.X, rows.labels, **by_row)
+        return fitted
 
     def boosting(rows: Rows) -> Classifier:
-        made = HistGradientBoostingClassifier(class_weight=weights(rows), random_state=0)
-        fitted: Classifier = made.fit(rows.X, rows.labels)
+        made = HistGradientBoostingClassifier(random_state=0)
+        fitted: Classifier = made.fit(rows.X, rows.labels, sample_weight=weights(rows))
         return fitted
 
     return {LOGISTIC: logistic, BOOSTING: boosting}

@@ -158,7 +158,7 @@ def score_each(
     return [
         _unscored(kind, name, int(mine.sum()), classes, place, notes[name])
         if name in notes
-        else _score(kind, name, codes[mine], predicted[mine], ranks[mine], classes, place)
+        else measure(kind, name, codes[mine], predicted[mine], ranks[mine], classes, place)
         for name, mine in groups.items()
     ]
 
@@ -205,7 +205,7 @@ def best_cut(scores: Array, is_second: npt.NDArray[np.bool_]) -> tuple[float, fl
     return middle if low <= middle < high else low, float(balanced[at])
 
 
-def _score(
+def measure(
     kind: str,
     client: str,
     codes: npt.NDArray[np.intp],
@@ -214,6 +214,7 @@ def _score(
     classes: Sequence[Any],
     place: int | None,
 ) -> Score:
+    """Every number, from true and predicted classes and how rows are ranked."""
     counts = np.zeros((len(classes), len(classes)))
     np.add.at(counts, (codes, predicted), 1.0)
     occur = counts.sum(axis=1)

@@ -127,7 +127,7 @@ def _remedy(model: LinearModel, own: Rows, one: Score) -> str:
     if len(model.classes) == 2 and one.n_faults and one.n_healthy:
         is_second = own.codes(model.classes) == 1
         cut, reached = best_cut(model.decision_function(own.X), is_second)
-        if reached >= one.balanced_accuracy + 2.0 * MATTERS:
+        if reached >= max(one.balanced_accuracy, 0.5) + 2.0 * MATTERS:
             return (
                 f"its rows are ranked better than they are cut: with a threshold of {cut:.4g} "
                 f"instead of {model.threshold:.4g} the balanced accuracy on these rows would be "

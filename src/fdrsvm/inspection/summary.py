@@ -115,8 +115,9 @@ def alarm_words(one: Score, every: RowRate | None) -> list[str]:
         ]
     rate = one.false_alarm_rate
     limits = _limits(one.n_false_alarms, one.n_healthy)
+    other = next(name for name in one.recalls if name != one.f1_of)
     words = (
-        f"{one.n_false_alarms} of {one.n_healthy} healthy rows set off an alarm: "
+        f"{one.n_false_alarms} of {one.n_healthy} healthy rows ({other!r}) set off an alarm: "
         f"{number(1000.0 * rate)} in 1000 (with 95 % confidence {number(1000.0 * limits[0])} to "
         f"{number(1000.0 * limits[1])})."
     )
@@ -151,13 +152,13 @@ def plant_lines(
                 one,
                 None if every is None else weekly_alarms(one.false_alarm_rate, every),
                 None if own is None else own.balanced_accuracy,
-                "" if own is None else _joining(one, own),
+                "" if own is None else gain_words(one, own),
             )
         )
     return lines
 
 
-def _joining(joined: Score, alone: Score) -> str:
+def gain_words(joined: Score, alone: Score) -> str:
     """Gains and losses that chance does not explain: limits at 95 % that do not overlap."""
     if alone.counts is None or joined.counts is None:
         return f"cannot be alone: {alone.note}"
@@ -180,15 +181,15 @@ def joining_words(
             for verb in ("gains", "loses", "cannot")
         }
         said = [
-            f"{', '.join(told[verb])} {words}"
+            f"{words}: {', '.join(told[verb])}."
             for verb, words in (
-                ("gains", "clearly do better with this model than alone"),
-                ("loses", "clearly do better alone"),
-                ("cannot", "could not have trained alone"),
+                ("gains", "Clearly better with this model than alone"),
+                ("loses", "Clearly better alone"),
+                ("cannot", "Could not have trained alone"),
             )
             if told[verb]
         ]
-        return [f"{'; '.join(said) or 'No plant is clearly better off alone or joined'}."]
+        return said or ["No plant is clearly better off alone, or with this model."]
     risks = {name: float(np.mean(risk)) for name, risk in certifying.stated_risks(model).items()}
     risks = {name: risk for name, risk in risks.items() if risk == risk}
     words = []
