@@ -62,8 +62,8 @@ STEPS = (
     ),
     (
         "A page about the model, in one file. It opens with what a plant manager asks: faults\n"
-        "found, false alarms a week, who gains by joining. Then training, risk per plant, what the\n"
-        "worst case does, and what would flip the decision on a row.",
+        "found, false alarms a week, who gains by joining. Then training, risk per plant, what\n"
+        "the worst case does, and what would flip the decision on a row.",
         "fdrsvm report run/model.safetensors pump/test --row-every '10 min' --compare pump/train "
         "--sample 17",
     ),

@@ -81,7 +81,7 @@ def test_faults_found_and_false_alarms_are_counted_with_limits():
     n_false, n_healthy = (~is_fault & guess).sum(), (~is_fault).sum()
     said = alarm_words(one, None)
     assert f"{n_false} of {n_healthy} healthy rows ('ok') set off an alarm" in said[0]
-    assert f"{1000 * n_false / n_healthy:.4g} in 1000" in said[0]
+    assert f"{1000 * n_false / n_healthy:.3g} in 1000" in said[0]
     assert '--row-every "1 min"' in said[1]
     weekly = float(alarm_words(one, RowRate.parse("1 min", "x"))[1].split("about ")[1].split()[0])
     assert weekly == pytest.approx(10080 * n_false / n_healthy, rel=5e-3)  # three digits

@@ -9,9 +9,10 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import shutil
 import sys
 import textwrap
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TextIO
 
 import click
@@ -37,7 +38,8 @@ def say_lines(lines: Iterable[str]) -> None:
 
 def say_words(text: str) -> None:
     """A paragraph on stdout, in lines that fit a page."""
-    lines = textwrap.wrap(printable(text), _PAGE, break_on_hyphens=False, break_long_words=False)
+    width = min(_PAGE, shutil.get_terminal_size().columns) if sys.stdout.isatty() else _PAGE
+    lines = textwrap.wrap(printable(text), width, break_on_hyphens=False, break_long_words=False)
     say_lines(lines)
 
 
@@ -84,22 +86,50 @@ def _encodable(text: str, stream: TextIO) -> str:
     return text.encode(encoding, "backslashreplace").decode(encoding)
 
 
-def show_table(headings: Sequence[str], rows: Sequence[Sequence[str]], n_left: int = 1) -> None:
-    """A table on stdout; the first ``n_left`` columns hold names, the others numbers."""
+def show_table(
+    headings: Sequence[str],
+    rows: Sequence[Sequence[str]],
+    n_left: int = 1,
+    spare: Sequence[str] = (),
+) -> None:
+    """A table on stdout; the first ``n_left`` columns hold names, the others numbers.
+
+    On a terminal that is too narrow the columns ``spare`` are left out, one by one, and named.
+    """
     from rich.console import Console
     from rich.table import Table
     from rich.text import Text
 
+    console = Console(highlight=False, width=None if sys.stdout.isatty() else _UNLIMITED)
+    columns = dict(zip(headings, zip(*rows, strict=True), strict=True)) if rows else {}
+    left_out = []
+    for name in spare:
+        if _least_width(columns) > console.width:
+            left_out.append(name)
+            del columns[name]
+    shown = [place for place, name in enumerate(headings) if name not in left_out]
+    whole = sum(2 + max(map(len, (name, *map(printable, columns[name])))) for name in columns)
+    is_stacked = whole > console.width >= _least_width(columns)  # cells stay in one line
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
-    for place, heading in enumerate(headings):
-        text = Text(printable(heading))
+    for place in shown:
+        said = printable(headings[place])
+        text = Text("\n".join(said.split()) if is_stacked else said)
         table.add_column(text, justify="left" if place < n_left else "right")
     for row in rows:
-        table.add_row(*(Text(printable(cell)) for cell in row))  # Text has no markup
-    console = Console(highlight=False, width=None if sys.stdout.isatty() else _UNLIMITED)
+        table.add_row(*(Text(printable(row[place])) for place in shown))  # Text has no markup
     with console.capture() as drawn:
         console.print(table)
     _put(drawn.get())  # with rich's own colours, if it is a terminal
+    if left_out:
+        say(f"(A wider terminal also shows: {', '.join(left_out)}.)")
+
+
+def _least_width(columns: Mapping[str, Iterable[str]]) -> int:
+    """Of a table in which only headings go over several lines."""
+    return sum(
+        2 + max(len(printable(text)) for text in (*name.split(), *cells, ""))
+        for name, cells in columns.items()
+    )
 
 
 @contextlib.contextmanager

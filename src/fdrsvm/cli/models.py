@@ -113,7 +113,8 @@ def evaluate(
     if as_json:  # null where a model could not be trained, or a share is of no rows
         say_json([_without_nan(asdict(one)) for one in scores])
         return
-    show_table(*_score_table(scores, loaded), n_left=2)
+    spare = ("precision", "recall", "average precision") if scores[0].f1_of is not None else ()
+    show_table(*_score_table(scores, loaded), n_left=2, spare=spare)
     say()
     place = fault_place(loaded, rows, fault)
     say_words(counting_words(loaded, place, was_asked_for=fault is not None))

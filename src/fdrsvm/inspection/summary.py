@@ -118,8 +118,8 @@ def alarm_words(one: Score, every: RowRate | None) -> list[str]:
     other = next(name for name in one.recalls if name != one.f1_of)
     words = (
         f"{one.n_false_alarms} of {one.n_healthy} healthy rows ({other!r}) set off an alarm: "
-        f"{number(1000.0 * rate)} in 1000 (with 95 % confidence {number(1000.0 * limits[0])} to "
-        f"{number(1000.0 * limits[1])})."
+        f"{1000.0 * rate:.3g} in 1000 (with 95 % confidence {1000.0 * limits[0]:.3g} to "
+        f"{1000.0 * limits[1]:.3g})."
     )
     if every is None:
         return [words, 'For false alarms a week say how often a row comes: --row-every "1 min".']
