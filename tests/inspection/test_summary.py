@@ -16,6 +16,7 @@ from fdrsvm.inspection.summary import (
     finding_words,
     joining_words,
     plant_lines,
+    rounded,
     sensor_words,
 )
 from fdrsvm.model.linear_model import LinearModel
@@ -83,8 +84,19 @@ def test_faults_found_and_false_alarms_are_counted_with_limits():
     assert f"{n_false} of {n_healthy} healthy rows ('ok') set off an alarm" in said[0]
     assert f"{1000 * n_false / n_healthy:.3g} in 1000" in said[0]
     assert '--row-every "1 min"' in said[1]
-    weekly = float(alarm_words(one, RowRate.parse("1 min", "x"))[1].split("about ")[1].split()[0])
+    told = alarm_words(one, RowRate.parse("1 min", "x"))[1].split("about ")[1].split()[0]
+    weekly = float(told.replace(",", ""))
     assert weekly == pytest.approx(10080 * n_false / n_healthy, rel=5e-3)  # three digits
+
+
+def test_people_count_without_powers_of_ten():
+    assert [rounded(value) for value in (0.0, 0.1234, 999.6, 85123.0, 3e6)] == [
+        "0",
+        "0.123",
+        "1,000",
+        "85,100",
+        "3,000,000",
+    ]
 
 
 def test_nothing_is_said_of_classes_that_are_not_there():

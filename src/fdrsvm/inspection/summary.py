@@ -118,12 +118,12 @@ def alarm_words(one: Score, every: RowRate | None) -> list[str]:
     other = next(name for name in one.recalls if name != one.f1_of)
     words = (
         f"{one.n_false_alarms} of {one.n_healthy} healthy rows ({other!r}) set off an alarm: "
-        f"{1000.0 * rate:.3g} in 1000 (with 95 % confidence {1000.0 * limits[0]:.3g} to "
-        f"{1000.0 * limits[1]:.3g})."
+        f"{rounded(1000.0 * rate)} in 1000 (with 95 % confidence {rounded(1000.0 * limits[0])} to "
+        f"{rounded(1000.0 * limits[1])})."
     )
     if every is None:
         return [words, 'For false alarms a week say how often a row comes: --row-every "1 min".']
-    low, high = (number(float(f"{each * every.per_week:.3g}")) for each in limits)
+    low, high = (rounded(each * every.per_week) for each in limits)
     return [
         words,
         f"At one row every {every.said} that is about {weekly_alarms(rate, every)} false alarms a "
@@ -133,8 +133,13 @@ def alarm_words(one: Score, every: RowRate | None) -> list[str]:
 
 
 def weekly_alarms(rate: float, every: RowRate) -> str:
-    """False alarms a week at a plant, to three digits."""
-    return "-" if rate != rate else number(float(f"{rate * every.per_week:.3g}"))
+    """False alarms a week at a plant."""
+    return "-" if rate != rate else rounded(rate * every.per_week)
+
+
+def rounded(value: float) -> str:
+    """To three digits, and never as a power of ten where people count."""
+    return f"{float(f'{value:.3g}'):,.10g}"
 
 
 def plant_lines(
