@@ -53,6 +53,20 @@ function isIn(svg, shape) {
     && box.top < whole.bottom && box.bottom > whole.top;
 }
 
+function overlaps(svg) {
+  const boxes = [...svg.querySelectorAll("text")].map(
+    text => [text.textContent, text.getBoundingClientRect()]);
+  const whole = svg.getBoundingClientRect(), found = [];
+  boxes.forEach(([name, box], place) => {
+    if (box.left < whole.left - 1 || box.right > whole.right + 1) found.push([name, "the edge"]);
+    boxes.slice(place + 1).forEach(([other, next]) => {
+      if (box.left < next.right && next.left < box.right
+        && box.top < next.bottom && next.top < box.bottom) found.push([name, other]);
+    });
+  });
+  return found;
+}
+
 function look(svg) {
   const box = svg.getBoundingClientRect();
   const shapes = [...svg.querySelectorAll("path, use, line, rect, circle, polyline")];
@@ -63,6 +77,7 @@ function look(svg) {
     height: box.height,
     shapes: shapes.filter(shape => isDrawn(shape) && isIn(svg, shape)).length,
     dangling: names.filter(name => !document.getElementById(name)),
+    overlapping: overlaps(svg).map(pair => pair.join(" and ")),
   };
 }
 
@@ -95,6 +110,7 @@ class Svg:
     height: float
     shapes: int  # that have a size and lie inside the figure
     dangling: tuple[str, ...]  # ids that it refers to and the page lacks
+    overlapping: tuple[str, ...]  # texts that lie on each other or beyond the figure
 
     @property
     def fault(self) -> str:
@@ -131,6 +147,11 @@ class Seen:
             found.append(f"needs {self.content} pixels of {self.width}")
         return found + [f"{name} sticks out" for name in self.wide]
 
+    @property
+    def crowded(self) -> list[str]:
+        """Texts of figures that lie on each other; names beside curves may have to."""
+        return [f"figure {svg.label!r}: {pair}" for svg in self.svgs for pair in svg.overlapping]
+
 
 def find_chromium() -> str | None:
     """The browser's command: ``$CHROMIUM``, or the first of its usual names that is there."""
@@ -161,7 +182,8 @@ def see(browser: str, page: str, folder: Path, width: int) -> Seen:
 
 def _seen(found: Mapping[str, object], log: str) -> Seen:
     fields = {k: tuple(v) if isinstance(v, list) else v for k, v in found.items()}
-    svgs = tuple(Svg(**{**each, "dangling": tuple(each["dangling"])}) for each in found["svgs"])
+    lists = ("dangling", "overlapping")
+    svgs = tuple(Svg(**each | {key: tuple(each[key]) for key in lists}) for each in found["svgs"])
     console = tuple(re.findall(r":CONSOLE[^\]]*\] (.*)", log))
     return Seen(**{**fields, "svgs": svgs, "console": console})
 

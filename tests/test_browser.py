@@ -65,7 +65,7 @@ def test_the_report_is_drawn_without_a_complaint_and_fits(browser, report, tmp_p
 @pytest.mark.parametrize("width", [PHONE, DESKTOP])
 def test_the_demo_is_drawn_without_a_complaint_and_fits(browser, demo, tmp_path, width):
     seen = see(browser, demo, tmp_path, width)
-    assert seen.faults == []
+    assert seen.faults == seen.crowded == []
     assert len(seen.svgs) == demo.count("<svg ") == 2
 
 
@@ -80,6 +80,8 @@ FAULTY = GOOD.format(
 <svg aria-label="empty" width="300" height="200"><text y="20">no curve</text></svg>
 <svg aria-label="outside" width="300" height="200">{OUTSIDE}</svg>
 <svg aria-label="flat" width="300" height="0">{LINES}</svg>
+<svg aria-label="crowded" width="300" height="200">{LINES}<text x="9" y="40">0.6044</text>
+<text x="30" y="42">0.6045</text></svg>
 <svg aria-label="dangling" width="300" height="200">{LINES}<use href="#nowhere"/></svg>
 <p id="c"></p><img src="missing.png" alt=""><div style="width: 600px">wide</div>
 <script>console.error("dear me")</script><script>nonsense()</script>""",
@@ -87,8 +89,17 @@ FAULTY = GOOD.format(
 
 
 @pytest.fixture(scope="module")
-def faults(browser, tmp_path_factory):
-    return see(browser, FAULTY, tmp_path_factory.mktemp("faulty"), PHONE).faults
+def faulty(browser, tmp_path_factory):
+    return see(browser, FAULTY, tmp_path_factory.mktemp("faulty"), PHONE)
+
+
+@pytest.fixture(scope="module")
+def faults(faulty):
+    return faulty.faults
+
+
+def test_texts_that_overlap_are_found(faulty):
+    assert faulty.crowded == ["figure 'crowded': 0.6044 and 0.6045"]
 
 
 @pytest.mark.parametrize(

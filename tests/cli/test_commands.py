@@ -1,11 +1,19 @@
 """What is done with a model file: evaluate, certify, report, export; and bench."""
 
 import json
+import re
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from sklearn.metrics import accuracy_score, balanced_accuracy_score, f1_score
+from sklearn.metrics import (
+    accuracy_score,
+    average_precision_score,
+    balanced_accuracy_score,
+    confusion_matrix,
+    f1_score,
+    precision_recall_fscore_support,
+)
 
 from fdrsvm import RiskOracle, mowb_confidence
 from fdrsvm.cli.audit_leak import _outcome
@@ -44,6 +52,19 @@ def test_evaluate_agrees_with_scikit_learn(home, model, capsys):
         assert one["f1_of"] == rarer
         balanced = balanced_accuracy_score(y, guess)
         assert one["balanced_accuracy"] == pytest.approx(balanced, rel=1e-12)
+        precision, recall, _, _ = precision_recall_fscore_support(y, guess, labels=[rarer])
+        assert one["precision"] == pytest.approx(precision[0], rel=1e-12)
+        assert one["recall"] == one["recalls"][rarer] == pytest.approx(recall[0], rel=1e-12)
+        scores = load_model(model).decision_function(X) * (1 if rarer == "leak" else -1)
+        ranked = average_precision_score(y == rarer, scores)
+        assert one["average_precision"] == pytest.approx(ranked, rel=1e-12)
+        is_fault = y == rarer
+        assert (one["n_faults"], one["n_found"]) == (
+            is_fault.sum(),
+            (guess[is_fault] == rarer).sum(),
+        )
+        assert one["n_false_alarms"] == (guess[~is_fault] == rarer).sum()
+        assert one["counts"] == confusion_matrix(y, guess).tolist()
     _, out, _ = call(capsys, "evaluate", model, home / "plants", "--json", "--positive", "healthy")
     X, y = parts["all"]
     other = f1_score(y, load_model(model).predict(X), pos_label="healthy")
@@ -53,11 +74,16 @@ def test_evaluate_agrees_with_scikit_learn(home, model, capsys):
 def test_evaluate_compares_with_local_federated_and_central_models(home, model):
     done = run("evaluate", model, home / "plants", "--compare", home / "plants")
     assert (done.returncode, done.stderr) == (0, "")
-    rows = [line.split() for line in done.stdout.splitlines()[1:]]
-    kinds = ["model", "local", "federated", "central"]
+    table, _, notes = done.stdout.partition("\n\n")
+    rows = [line.split() for line in table.splitlines()[1:]]
+    kinds = ["model", "local", "federated", "central", "logistic", "boosting"]
     assert [row[:2] for row in rows] == [[k, c] for k in kinds for c in (*CLIENTS, "all")]
     by_kind = {kind: [row[1:] for row in rows if row[0] == kind] for kind in kinds}
     assert by_kind["federated"] == by_kind["model"]  # the same rows, parameters and scaling
+    said = " ".join(notes.split())
+    assert "Counted as a fault is 'leak'" in said or "Counted as a fault is 'healthy'" in said
+    assert "local, federated and central are cut at score 0, as the model is" in said
+    assert "logistic and boosting at a probability of 0.5" in said
 
 
 def test_a_client_with_one_class_has_no_local_model(home, model, tmp_path, capsys):
@@ -68,8 +94,12 @@ def test_a_client_with_one_class_has_no_local_model(home, model, tmp_path, capsy
     data = [home / "plants" / f"{name}.csv" for name in ("north", "south")]
     _, out, _ = call(capsys, "evaluate", model, *data, "--compare", tmp_path / "train")
     lines = [line.split() for line in out.splitlines()]
-    assert ["local", "north", "40", "-", "-", "-"] in lines
-    assert ["local", "all", "80", "-", "-", "-"] in lines
+    for kind in ("local", "logistic", "boosting"):
+        assert [kind, "north", "40", *"-------"] in lines
+        assert [kind, "all", "80", *"-------"] in lines
+        assert f"No {kind} model for north: its training rows are all 'leak'." in " ".join(
+            out.split()
+        )
     line = error_line(capsys, "evaluate", model, *data, "--compare", data[0])
     assert "must have training rows of every client that is scored; none of 'south'" in line
 
@@ -369,9 +399,15 @@ def test_evaluate_says_it_too_and_names_the_class_that_f1_is_of(faults, capsys):
     model, data = home / "run" / "model.safetensors", home / "plants"
     code, out, err = call(capsys, "evaluate", model, data)
     assert (code, err.startswith(SAID), len(err.splitlines())) == (0, True, 1)
-    heading, *rows = out.splitlines()
+    table, _, notes = out.partition("\n\n")
+    heading, *rows = table.splitlines()
+    assert "'Fault' found" in heading
     assert "F1 of 'Fault'" in heading
-    assert [row.split()[4] for row in rows] == ["0.000"] * 5
+    cells = [re.split(r" {2,}", row.strip()) for row in rows]
+    assert cells[-1][3:6] == ["0 of 36", "0 (0.0 %)", "-"]
+    assert all(row[3].startswith("0 of ") and row[4:6] == cells[-1][4:6] for row in cells)
+    assert [(row[6], row[9]) for row in cells] == [("0.000", "0.000")] * 5
+    assert "Counted as a fault is 'Fault' (as the model file says)" in notes
     _, out, _ = call(capsys, "evaluate", model, data, "--fault", "ok")
     assert "F1 of 'ok'" in out
     _, out, _ = call(capsys, "evaluate", model, data, "--json")
@@ -410,6 +446,7 @@ def test_of_three_classes_the_mean_is_given(home, capsys):
     three = home / "three-run" / "model.safetensors"
     _, out, _ = call(capsys, "evaluate", three, home / "three")
     assert "mean F1" in out
+    assert "recall of 'worn'" in out
     line = error_line(capsys, "evaluate", three, home / "three", "--fault", "worn")
     assert "fault: is for two classes; of more the mean F1 is given" in line
 

@@ -12,7 +12,7 @@ import os
 import shutil
 import sys
 import textwrap
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TextIO
 
 import click
@@ -38,7 +38,8 @@ def say_lines(lines: Iterable[str]) -> None:
 
 def say_words(text: str) -> None:
     """A paragraph on stdout, in lines that fit a page."""
-    lines = textwrap.wrap(printable(text), _PAGE, break_on_hyphens=False, break_long_words=False)
+    width = min(_PAGE, shutil.get_terminal_size().columns) if sys.stdout.isatty() else _PAGE
+    lines = textwrap.wrap(printable(text), width, break_on_hyphens=False, break_long_words=False)
     say_lines(lines)
 
 
@@ -86,27 +87,53 @@ def _encodable(text: str, stream: TextIO) -> str:
 
 
 def show_table(
-    headings: Sequence[str], rows: Sequence[Sequence[str | tuple[str, ...]]], n_left: int = 1
+    headings: Sequence[str],
+    rows: Sequence[Sequence[str | tuple[str, ...]]],
+    n_left: int = 1,
+    spare: Sequence[str] = (),
 ) -> None:
     """A table on stdout; the first ``n_left`` columns hold names, the others numbers.
 
-    A cell of several lines is a tuple.
+    A cell of several lines is a tuple. On a terminal that is too narrow the columns ``spare`` are
+    left out, one by one, and named.
     """
     from rich.console import Console
     from rich.table import Table
     from rich.text import Text
 
-    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
-    for place, heading in enumerate(headings):
-        text = Text(printable(heading))
-        table.add_column(text, justify="left" if place < n_left else "right")
-    for row in rows:
-        cells = [(cell,) if isinstance(cell, str) else cell for cell in row]
-        table.add_row(*(Text("\n".join(map(printable, lines))) for lines in cells))  # no markup
     console = Console(highlight=False, width=None if sys.stdout.isatty() else _UNLIMITED)
+    lines = [
+        [tuple(map(printable, [cell] if isinstance(cell, str) else cell)) for cell in row]
+        for row in rows
+    ]
+    columns = {
+        name: [line for row in lines for line in row[place]] for place, name in enumerate(headings)
+    }
+    left_out = []
+    for name in spare:
+        if _least_width(columns) > console.width:
+            left_out.append(name)
+            del columns[name]
+    shown = [place for place, name in enumerate(headings) if name not in left_out]
+    whole = sum(2 + max(map(len, (name, *columns[name]))) for name in columns)
+    is_stacked = whole > console.width >= _least_width(columns)  # cells stay in one line
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
+    for place in shown:
+        said = printable(headings[place])
+        text = Text("\n".join(said.split()) if is_stacked else said)
+        table.add_column(text, justify="left" if place < n_left else "right")
+    for row in lines:
+        table.add_row(*(Text("\n".join(row[place])) for place in shown))  # Text has no markup
     with console.capture() as drawn:
         console.print(table)
     _put(drawn.get())  # with rich's own colours, if it is a terminal
+    if left_out:
+        say(f"(A wider terminal also shows: {', '.join(left_out)}.)")
+
+
+def _least_width(columns: Mapping[str, Iterable[str]]) -> int:
+    """Of a table in which only headings go over several lines."""
+    return sum(2 + max(map(len, (*name.split(), *cells, ""))) for name, cells in columns.items())
 
 
 class Watch:
@@ -131,16 +158,23 @@ def page_width() -> int:
 
 
 @contextlib.contextmanager
-def progress(title: str) -> Iterator[Watch]:
-    """A line on stderr that follows the work, if that is a terminal; else nothing."""
+def steps(title: str) -> Iterator[Callable[[str], None]]:
+    """A line on stderr that says what is being done, if that is a terminal; else nothing."""
     if not sys.stderr.isatty():
-        yield Watch(lambda line: None)  # noqa: ARG005
+        yield lambda said: None  # noqa: ARG005
         return
     from rich.console import Console
     from rich.text import Text
 
     with Console(stderr=True, highlight=False).status(Text(printable(title))) as status:
-        yield Watch(status.update)
+        yield lambda said: status.update(Text(printable(said)))
+
+
+@contextlib.contextmanager
+def progress(title: str) -> Iterator[Watch]:
+    """A line on stderr that follows rounds and trials, if that is a terminal; else nothing."""
+    with steps(title) as tell:
+        yield Watch(tell)
 
 
 def number(value: float, digits: int = 4) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -22,10 +22,22 @@ from fdrsvm.cli.commands import (
     takes_data,
     warn_of,
 )
-from fdrsvm.cli.console import progress, say_json, share, show_table
+from fdrsvm.cli.console import say, say_json, say_words, share, show_table, steps, warn
 
 if TYPE_CHECKING:
-    from fdrsvm.data.rows import DataSettings
+    from fdrsvm.data.rows import DataSettings, Rows
+    from fdrsvm.inspection.scores import Score
+    from fdrsvm.model.linear_model import LinearModel
+
+
+_compare_option = repeated_option(
+    "--compare",
+    type=PATH,
+    metavar="DATA",
+    what="Training rows, files or folders: train other models on them (ours at each plant alone, "
+    "jointly and on pooled rows; logistic regression and gradient boosting at each plant alone) "
+    "and show how they do on the same rows",
+)
 
 
 @click.command(
@@ -38,27 +50,23 @@ example: fdrsvm evaluate run/model.safetensors test/
 @click.argument("model", type=PATH)
 @takes_data
 @fault_option
-@repeated_option(
-    "--compare",
-    type=PATH,
-    metavar="DATA",
-    what="Train local, federated and central models on these files or folders, with the model's "
-    "parameters, and score them beside it",
-)
+@_compare_option
 @json_option
 def evaluate(
     model: Path, data: DataSettings, fault: str | None, compare: Sequence[Path], as_json: bool
 ) -> None:
-    """Score a model on data, over all rows and client by client.
+    """Score a model on data, client by client and over all rows.
 
-    Accuracy, F1 (of the rarer class in training or that of --fault; of more than two classes the
-    mean) and balanced accuracy. Scores on training rows say how well the model fits them, only
-    those on other rows how good it is. A class that is (almost) never predicted is named on stderr,
-    with a remedy.
+    Of two classes: faults found, false alarms, precision, recall, balanced accuracy, average
+    precision and F1 of the fault, which is the rarer class in training or that of --fault. Of more:
+    the recall of each, and means. Scores on training rows say how well the model fits them, only
+    those on other rows how good it is. Classes that are (almost) never predicted and plants at
+    which the model does clearly worse are named on stderr, with a remedy.
     """
     from fdrsvm.data.rows import read_rows
-    from fdrsvm.inspection.scores import compare as compare_models
-    from fdrsvm.inspection.scores import score
+    from fdrsvm.inspection.comparison import compare as compare_models
+    from fdrsvm.inspection.comparison import comparison_words
+    from fdrsvm.inspection.scores import counting_words, fault_place, score
     from fdrsvm.model.model_file import load_model
 
     loaded = load_model(model)
@@ -67,31 +75,92 @@ def evaluate(
     say_dropped(rows)
     scores = score(loaded, rows, fault)
     if compare:
-        others = replace(data, paths=tuple(compare), named={})
-        training = read_rows(others, features=loaded.feature_names)
-        with progress("training local, federated and central models"):
-            scores += compare_models(loaded, rows, training, fault)
-    warn_of(loaded, rows)
-    if as_json:  # null where a model could not be trained
-        content = [asdict(one) for one in scores]
-        say_json([{k: None if v != v else v for k, v in one.items()} for one in content])
+        training = _training_rows(loaded, data, compare)
+        with steps("training other models") as tell:
+            scores += compare_models(loaded, rows, training, fault, tell=tell)
+    _warn_of_plants(loaded, rows, scores)
+    if as_json:  # null where a model could not be trained, or a share is of no rows
+        say_json([_without_nan(asdict(one)) for one in scores])
         return
-    f1_of = scores[0].f1_of
-    f1 = "mean F1" if f1_of is None else f"F1 of {f1_of!r}"
-    lines = []
-    for one in scores:
-        shares = [share(value) for value in (one.accuracy, one.f1, one.balanced_accuracy)]
-        lines.append([one.model, one.client, str(one.n_rows), *shares])
-    show_table(["model", "client", "rows", "accuracy", f1, "balanced accuracy"], lines, n_left=2)
+    spare = ("precision", "recall", "average precision") if scores[0].f1_of is not None else ()
+    show_table(*_score_table(scores, loaded), n_left=2, spare=spare)
+    say()
+    place = fault_place(loaded, rows, fault)
+    say_words(counting_words(loaded, place, was_asked_for=fault is not None))
+    for sentence in comparison_words(loaded, scores) if compare else ():
+        say_words(sentence)
+
+
+def _training_rows(model: LinearModel, data: DataSettings, paths: Sequence[Path]) -> Rows:
+    """Rows to train other models on, with the columns of the rows to score on."""
+    from fdrsvm.data.rows import read_rows
+
+    others = replace(data.as_trained(model.record), paths=tuple(paths), named={})
+    return read_rows(others, features=model.feature_names)
+
+
+def _warn_of_plants(model: LinearModel, rows: Rows, scores: Sequence[Score]) -> None:
+    """What is wrong with a model; if nothing is, at which plants something is."""
+    from fdrsvm.inspection.stragglers import stragglers
+    from fdrsvm.inspection.verdict import verdict
+
+    fault = verdict(model, rows)
+    for sentence in stragglers(model, rows, scores).values() if fault is None else (fault,):
+        warn(sentence)
+
+
+def _without_nan(content: Any) -> Any:
+    if isinstance(content, dict):
+        return {key: _without_nan(value) for key, value in content.items()}
+    return None if isinstance(content, float) and content != content else content
+
+
+def _score_table(scores: Sequence[Score], model: LinearModel) -> tuple[list[str], list[list[str]]]:
+    """Headings and rows: of two classes the fault's, of more one recall per class."""
+    from fdrsvm.inspection.scores import false_alarm_words, found_words
+
+    fault = scores[0].f1_of
+    if fault is None:
+        names = list(map(str, model.classes))
+        headings = ["accuracy", *(f"recall of {name!r}" for name in names)]
+        headings += ["balanced accuracy (mean recall)", "mean F1"]
+        values = [
+            [one.accuracy, *(one.recalls[name] for name in names), one.balanced_accuracy, one.f1]
+            for one in scores
+        ]
+        cells = [list(map(share, row)) for row in values]
+    else:
+        headings = [f"{fault!r} found", "false alarms", "precision", "recall"]
+        headings += ["balanced accuracy", "average precision", f"F1 of {fault!r}"]
+        cells = []
+        for one in scores:
+            values_ = (one.precision, one.recall, one.balanced_accuracy, one.average_precision)
+            shares = [share(value) for value in (*values_, one.f1)]
+            cells.append([found_words(one), false_alarm_words(one), *shares])
+    rows = [
+        [one.model, one.client, str(one.n_rows), *row]
+        for one, row in zip(scores, cells, strict=True)
+    ]
+    return ["model", "client", "rows", *headings], rows
 
 
 @click.command(
     cls=Command,
-    epilog="example: fdrsvm report run/model.safetensors plants/ --sample 17",
+    epilog="""\b
+example: fdrsvm report run/model.safetensors test/ --row-every "1 min" --compare train/
+         fdrsvm report run/model.safetensors test/ --sample 17
+""",
 )
 @click.argument("model", type=PATH)
 @takes_data
 @fault_option
+@click.option(
+    "--row-every",
+    metavar="TIME",
+    help="How often each plant gets a row, such as '1 min' or '30 s' (s, min, h, day): says how "
+    "many false alarms a week that makes.",
+)
+@_compare_option
 @click.option(
     "--sample",
     type=click.IntRange(min=0),
@@ -99,22 +168,49 @@ def evaluate(
 )
 @output_option("report.html", "The page: one file, which needs no network.")
 def report(
-    model: Path, data: DataSettings, fault: str | None, sample: int | None, output: Path
+    model: Path,
+    data: DataSettings,
+    fault: str | None,
+    row_every: str | None,
+    compare: Sequence[Path],
+    sample: int | None,
+    output: Path,
 ) -> None:
     """Write a page about one model.
 
-    Training with its certified gap, risk per client, which features matter; with data also the
-    worst case, and what would turn the decision on a chosen row.
+    It opens with what matters at a plant: faults found, false alarms, which plant gains by joining
+    (--compare), which sensors matter, what is proved. Then training with its certified gap, risk
+    per client, and with data the worst case and what would turn the decision on a chosen row.
     """
+    from fdrsvm.inspection.comparison import compare as compare_models
     from fdrsvm.inspection.page import model_page
+    from fdrsvm.inspection.scores import score
+    from fdrsvm.inspection.summary import RowRate
 
+    every = None if row_every is None else RowRate.parse(row_every, "--row-every")
     loaded, rows = load_with_rows(model, data)
-    for option, value in (("--sample", sample), ("--fault", fault)):
+    given = {
+        "--sample": sample,
+        "--fault": fault,
+        "--row-every": every,
+        "--compare": compare or None,
+    }
+    for option, value in given.items():
         if rows is None and value is not None:
             raise click.UsageError(f"{option} needs data.")
-    page = model_page(loaded, rows, name=model.name, sample=sample, fault=fault)
+    with steps("computing the page") as tell:
+        others: list[Score] = []
+        if rows is not None and compare:
+            training = _training_rows(loaded, data, compare)
+            others = compare_models(loaded, rows, training, fault, tell=tell)
+            tell("computing the page")
+        options: Any = {"sample": sample, "fault": fault, "every": every, "others": others}
+        page = model_page(loaded, rows, name=model.name, **options)
     put_result(page.encode(), output, "Report")
-    warn_of(loaded, rows)
+    if rows is None:
+        warn_of(loaded)
+    else:
+        _warn_of_plants(loaded, rows, score(loaded, rows, fault))
 
 
 @click.command(

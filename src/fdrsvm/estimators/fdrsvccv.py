@@ -75,11 +75,11 @@ class FDRSVCCV(LinearClassifier):
         "balanced_accuracy" is the mean over the classes of the share of their rows that are found;
         "f1" is that of ``pos_label_``, for two classes. ``MissCost(20)`` wants the least cost where
         a missed row of that class costs as much as 20 false alarms, ``FalseAlarmRate(0.01)`` most
-        of its rows found with at most 1 % false alarms on held-out rows. A callable gets the counts, an array of
-        shape (n_classes, n_classes) with the true class in the row and the predicted one in the
-        column, and returns a number to be maximised. Where a class does not occur, as in a fold of
-        one class, the mean is over those that do, and "f1" is 0 if it is neither found nor
-        predicted.
+        of its rows found with at most 1 % false alarms on held-out rows. A callable gets the
+        counts, an array of shape (n_classes, n_classes) with the true class in the row and the
+        predicted one in the column, and returns a number to be maximised. Where a class does not
+        occur, as in a fold of one class, the mean is over those that do, and "f1" is 0 if it is
+        neither found nor predicted.
     pos_label : label, optional
         For two classes: the one that is looked for, such as the fault. By default the rarer one in
         training, of two equals ``classes_[1]``.

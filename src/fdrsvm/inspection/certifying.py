@@ -257,13 +257,20 @@ def certificate_words(model: LinearModel) -> list[str]:
             f"The run went on without {names}: what follows is true of the other clients' data, "
             "and says nothing of theirs."
         )
+    cut = []
+    if model.threshold != 0.0:
+        cut = [
+            "This is proved about the scores. Where they are cut, at a threshold of "
+            f"{model.threshold:.6g}, is a decision of its own, of which nothing is proved."
+        ]
     if model.estimator in ROBUST:
-        return [*words, *(_objective_words(one) for one in facts), _ball_words(model)]
+        return [*words, *(_objective_words(one) for one in facts), _ball_words(model), *cut]
     worst = max(one.gap for one in facts)
     return [
         *words,
         f"A {model.estimator} guards against nothing: it minimises the hinge loss and a penalty. "
         f"Its best iterate is within {worst:.1e} (relative) of the least value of that objective.",
+        *cut,
     ]
 
 

@@ -1,25 +1,33 @@
 """Charts as SVG, in the page's own colours, so that they follow its light and dark side.
 
 Colours are CSS classes (``s0``, ``s1``, ...), sizes are units of the view box. This module computes
-the shapes; ``chart.svg.j2`` writes them down.
+the shapes; ``chart.svg.j2`` writes them down. Which font the reader has is not known: room is made
+for wide ones, so that no two texts overlap.
 """
 
 from __future__ import annotations
 
 import math
+import textwrap
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 
 from markupsafe import Markup
 
 from fdrsvm.inspection.rendering import number, render
 
-_WIDTH, _HEIGHT = 400.0, 250.0
-_LEFT, _RIGHT, _TOP, _FOOT = 52.0, 380.0, 10.0, 210.0  # the edges of what is drawn
+_WIDTH = 400.0
+_TOP, _FOOT = 30.0, 230.0  # of what is drawn; above is the name of the y axis
+_EDGE, _NEAR = 6.0, 6.0  # free at the sides, and between a text and what is next to it
+_LINE = 14.0  # of text
 _ROW = 20.0
 _STEPS = (1.0, 2.0, 5.0, 10.0)
-_LETTER = 7.0
-_LONGEST = 18  # letters of a name
+_LETTER, _DIGIT = 7.0, 7.7  # of 12 px in wide fonts; letters on average
+_LONGEST = 24  # letters of a name
+_LONG = 7  # characters of a tick; beyond, what all have in common is said once
+_MOST_TICKS = 5
+_LEAST, _MOST = 1e-290, 1e300  # nothing is drawn beyond
 
 
 @dataclass(frozen=True)
@@ -52,17 +60,21 @@ class _Axis:
     def around(
         cls, values: Sequence[float], start: float, end: float, *, is_log: bool = False
     ) -> _Axis:
-        low, high = min(values), max(values)
+        low, high = (min(max(edge(values), -_MOST), _MOST) for edge in (min, max))
+        size = max(abs(low), abs(high))
         if is_log:
+            low, high = (max(each, _LEAST) for each in (low, high))
             low, high = 10.0 ** math.floor(math.log10(low)), 10.0 ** math.ceil(math.log10(high))
             high = high if high > low else 10.0 * low
-        elif high == low:
-            low, high = low - (abs(low) or 1.0) / 2.0, high + (abs(high) or 1.0) / 2.0
+        elif high - low <= max(1e-12 * size, _LEAST):  # nothing but rounding
+            room = size / 2.0 if size > _LEAST else 0.5
+            low, high = low - room, high + room
         return cls(low, high, start, end, is_log)
 
     def place(self, value: float) -> float:
         low, high, value = (
-            math.log10(each) if self.is_log else each for each in (self.low, self.high, value)
+            math.log10(max(each, _LEAST)) if self.is_log else min(max(each, -_MOST), _MOST)
+            for each in (self.low, self.high, value)
         )
         return round(self.start + (value - low) / (high - low) * (self.end - self.start), 1)
 
@@ -70,7 +82,7 @@ class _Axis:
         if not self.is_log:
             return nice_ticks(self.low, self.high)
         powers = range(math.ceil(math.log10(self.low)), math.floor(math.log10(self.high)) + 1)
-        every = max(1, math.ceil(len(powers) / 5))
+        every = max(1, math.ceil(len(powers) / _MOST_TICKS))
         return [10.0**power for power in powers if power % every == 0]
 
 
@@ -79,35 +91,103 @@ class _Canvas:
     """The shapes of one chart: a class, then where; and what the legend says."""
 
     description: str
-    height: float = _HEIGHT
-    y_label: str = ""
+    height: float = _FOOT
     paths: list[tuple[str, str]] = field(default_factory=list)
     circles: list[tuple[str, float, float, float]] = field(default_factory=list)
     texts: list[tuple[str, float, float, str]] = field(default_factory=list)
     legend: list[tuple[str, str]] = field(default_factory=list)
 
-    def draw_axes(self, x_axis: _Axis, y_axis: _Axis, x_label: str) -> None:
-        for value in y_axis.ticks():
+    def draw_axes(
+        self,
+        xs: Sequence[float],
+        ys: Sequence[float],
+        x_label: str,
+        y_label: str,
+        *,
+        log_y: bool = False,
+    ) -> tuple[_Axis, _Axis]:
+        """Axes around these numbers, with ticks, their texts and both names."""
+        y_axis = _Axis.around(ys, _FOOT, _TOP, is_log=log_y)
+        values, base = y_axis.ticks(), ""
+        texts = list(map(number, values))
+        if not log_y:
+            texts, base = tick_texts(values)
+        left = _EDGE + _NEAR + _DIGIT * max(map(len, texts))
+        for value, text in zip(values, texts, strict=True):
             y = y_axis.place(value)
-            self.paths.append(("grid", f"M{_LEFT} {y}H{_RIGHT}"))
-            self.texts.append(("end", _LEFT - 6.0, round(y + 4.0, 1), number(value)))
-        for value in x_axis.ticks():
-            x = x_axis.place(value)
+            self.texts.append(("end", left - _NEAR, round(y + 4.0, 1), text))
+        x_axis, x_ticks, x_base = fit_ticks(xs, left)
+        self.paths += [("grid", f"M{left} {y_axis.place(y)}H{x_axis.end}") for y in values]
+        for x, text in x_ticks:
             self.paths.append(("grid", f"M{x} {_FOOT}v4"))
-            self.texts.append(("mid", x, _FOOT + 16.0, number(value)))
-        self.texts.append(("mid", (_LEFT + _RIGHT) / 2.0, _HEIGHT - 6.0, x_label))
+            self.texts.append(("mid", x, _FOOT + 20.0, text))
+        self.height = self._write(x_label + x_base, "mid", _WIDTH / 2.0, _FOOT + 40.0)
+        self._write(y_label + base, "", _EDGE, 12.0, most_lines=1)
+        return x_axis, y_axis
+
+    def _write(self, text: str, kind: str, x: float, y: float, most_lines: int = 9) -> float:
+        """In lines that fit; where the next text may begin."""
+        n_letters = int((_WIDTH - 2.0 * _EDGE) / _LETTER)
+        lines = textwrap.wrap(text, n_letters)
+        if len(lines) > most_lines:
+            lines = [shorten(text, n_letters)]
+        for n, line in enumerate(lines):
+            self.texts.append((kind, x, y + n * _LINE, line))
+        return y + _LINE * (len(lines) - 1) + _EDGE
 
     def markup(self) -> Markup:
-        return render("chart.svg.j2", width=_WIDTH, middle=(_TOP + _FOOT) / 2.0, **vars(self))
+        return render("chart.svg.j2", width=_WIDTH, **vars(self))
 
 
-def nice_ticks(low: float, high: float, most: int = 5) -> list[float]:
+def fit_ticks(xs: Sequence[float], left: float) -> tuple[_Axis, list[tuple[float, str]], str]:
+    """The x axis with as many ticks as have room beside each other."""
+    values = _Axis.around(xs, left, _WIDTH).ticks()
+    for every in range(1, len(values) + 1):
+        texts, base = tick_texts(values[::every])
+        half = _DIGIT * max(map(len, texts)) / 2.0
+        axis = _Axis.around(xs, left, _WIDTH - max(half, 10.0) - _EDGE)
+        places = list(map(axis.place, values[::every]))
+        if all(b - a >= 2.0 * half + _NEAR for a, b in pairwise(places)):
+            break  # one alone has room
+    return axis, list(zip(places, texts, strict=True)), base
+
+
+def tick_texts(ticks: Sequence[float]) -> tuple[list[str], str]:
+    """Texts that tell ticks apart, and what to append to the axis' name.
+
+    Long numbers that differ in the last digits only are counted from the first of them.
+    """
+    step = min((b - a for a, b in pairwise(ticks)), default=abs(ticks[0]) or 1.0)
+
+    def exact(values: Sequence[float]) -> list[str]:
+        for digits in range(4, 18):
+            texts = [f"{value:.{digits}g}" for value in values]
+            if all(abs(float(t) - v) <= 1e-3 * step for t, v in zip(texts, values, strict=True)):
+                break
+        return texts
+
+    texts = exact(ticks)
+    if max(map(len, texts)) <= _LONG or len(ticks) < 2:
+        return texts, ""
+    shorter = exact([round((tick - ticks[0]) / step) * step for tick in ticks])
+    if max(map(len, shorter)) >= max(map(len, texts)):
+        return texts, ""
+    return shorter, f", above {texts[0]}"
+
+
+def shorten(text: str, longest: int) -> str:
+    """The beginning and the end of a text that is too long."""
+    return text if len(text) <= longest else f"{text[: longest - 6]}…{text[-5:]}"
+
+
+def nice_ticks(low: float, high: float, most: int = _MOST_TICKS) -> list[float]:
     """Round numbers within a range, about this many."""
     rough = (high - low) / most
     power = 10.0 ** math.floor(math.log10(rough))
     step = next(power * s for s in _STEPS if power * s >= rough * (1.0 - 1e-9))
     first, last = math.ceil(low / step - 1e-9), math.floor(high / step + 1e-9)
-    return [round(k * step, 12) for k in range(first, last + 1)]
+    digits = 1 - math.floor(math.log10(step))  # as decimals, without the rounding of k * step
+    return [round(k * step, digits) + 0.0 for k in range(first, last + 1)]
 
 
 def line_chart(
@@ -141,10 +221,9 @@ def line_chart(
         return Markup('<p class="note">There is nothing to draw.</p>')
     guides_x = [] if mark is None else [mark[0]]
     guides_y = [*([] if level is None else [level[0]]), *([0.0] if from_zero else [])]
-    x_axis = _Axis.around([*(x for x, _ in points), *guides_x], _LEFT, _RIGHT)
-    y_axis = _Axis.around([*(y for _, y in points), *guides_y], _FOOT, _TOP, is_log=log_y)
-    canvas = _Canvas(description, y_label=y_label)
-    canvas.draw_axes(x_axis, y_axis, x_label)
+    xs, ys = [*(x for x, _ in points), *guides_x], [*(y for _, y in points), *guides_y]
+    canvas = _Canvas(description)
+    x_axis, y_axis = canvas.draw_axes(xs, ys, x_label, y_label, log_y=log_y)
     for line in lines:
         if line.floor is not None:
             sides = [*zip(line.x, line.y, line.floor, strict=True)]
@@ -159,7 +238,7 @@ def line_chart(
         canvas.paths.append(("mark", f"M{x_axis.place(mark[0])} {_TOP}V{_FOOT}"))
         canvas.legend.append((mark[1], "mark"))
     if level is not None:
-        canvas.paths.append(("mark", f"M{_LEFT} {y_axis.place(level[0])}H{_RIGHT}"))
+        canvas.paths.append(("mark", f"M{x_axis.start} {y_axis.place(level[0])}H{x_axis.end}"))
         canvas.legend.append((level[1], "mark"))
     return canvas.markup()
 
@@ -169,10 +248,9 @@ def scatter_chart(
 ) -> Markup:
     """Clouds of points over one pair of axes, and the diagonal on which y is x."""
     xs = [x for cloud in clouds for x in cloud.x]
-    x_axis = _Axis.around(xs, _LEFT, _RIGHT)
-    y_axis = _Axis.around([*(y for cloud in clouds for y in cloud.y), *xs], _FOOT, _TOP)
-    canvas = _Canvas(description, y_label=y_label)
-    canvas.draw_axes(x_axis, y_axis, x_label)
+    ys = [*(y for cloud in clouds for y in cloud.y), *xs]
+    canvas = _Canvas(description)
+    x_axis, y_axis = canvas.draw_axes(xs, ys, x_label, y_label)
     diagonal = [(x_axis.low, x_axis.low), (x_axis.high, x_axis.high)]
     canvas.paths.append(("mark", _path(diagonal, x_axis, y_axis)))
     for cloud in clouds:
@@ -189,9 +267,8 @@ def dot_chart(names: Sequence[str], series: Sequence[Series], *, description: st
     canvas = _Canvas(description, height=_ROW * len(names) + 12.0)
     for row, name in enumerate(names):
         height = _ROW * (row + 0.5) + 6.0
-        text = name if len(name) <= _LONGEST else f"{name[: _LONGEST - 6]}…{name[-5:]}"
         canvas.paths.append(("grid", f"M{left} {height}H{axis.end}"))
-        canvas.texts.append(("end", left - 14.0, height + 4.0, text))
+        canvas.texts.append(("end", left - 14.0, height + 4.0, shorten(name, _LONGEST)))
     for dots in series:
         for x, y in zip(dots.x, dots.y, strict=True):
             place = axis.place(min(max(x, -0.02), 1.02))

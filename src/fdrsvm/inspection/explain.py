@@ -222,9 +222,9 @@ def flipping_perturbation(
 ) -> FlippingPerturbation:
     """The least change of features that turns the decision on each sample, and its cost.
 
-    Without a support the cost is |score| / ||w||_*, [flip-cost]; on a box features stop at its
-    bounds, [flip-on-box]. Of more than two classes, the change is the cheapest that lets another
-    class win. "l1" changes few features much, "linf" many features little.
+    Without a support the cost is |score - threshold| / ||w||_*, [flip-cost]; on a box features stop
+    at its bounds, [flip-on-box]. Of more than two classes, the change is the cheapest that lets
+    another class win. "l1" changes few features much, "linf" many features little.
 
     Parameters
     ----------

@@ -1,7 +1,7 @@
 """The shortest move of each sample to a hyperplane, in a transport norm and inside a box.
 
-Problem  min ||d||  over d with  w.(x + d) + b = 0  and  low <= x + d <= high
-Anywhere cost |w.x + b| / ||w||_*, along a d that attains the dual norm: [flip-cost]
+Problem  min ||d||  over d with  w.(x + d) + b = t  and  low <= x + d <= high
+Anywhere cost |w.x + b - t| / ||w||_*, along a d that attains the dual norm: [flip-cost]
 Box      every feature moves towards the plane, by at most its room r: [flip-on-box]
 Cost     O(N P), and a sort of each row for l2 and linf on a box
 """
@@ -21,7 +21,7 @@ _EPS = float(np.finfo(np.float64).eps)
 def moves_to_plane(
     X: Array, w: Array, scores: Array, norm: Norm, box: Box | None
 ) -> tuple[Array, Array]:
-    """Moves d that bring ``scores`` (w.x + b) to 0, and their costs.
+    """Moves d that bring ``scores`` (w.x + b - t) to 0, and their costs.
 
     Where that is impossible the cost is inf and the move nan.
     """

@@ -17,7 +17,16 @@ from fdrsvm.inspection.charts import Series, dot_chart, line_chart, scatter_char
 from fdrsvm.inspection.explain import flipping_perturbation, worst_case_atoms
 from fdrsvm.inspection.fitted import check_row, names_for
 from fdrsvm.inspection.rendering import render
-from fdrsvm.inspection.scores import score
+from fdrsvm.inspection.scores import (
+    Score,
+    counting_words,
+    false_alarm_words,
+    fault_place,
+    found_words,
+    score,
+)
+from fdrsvm.inspection.stragglers import stragglers
+from fdrsvm.inspection.summary import RowRate, opening, settings_words
 from fdrsvm.inspection.verdict import ignores_features, verdict
 from fdrsvm.model.linear_model import LinearModel
 from fdrsvm.model.trained_ball import ROBUST, Overrides, balls
@@ -28,7 +37,8 @@ _MOST_BARS = 20
 _N_RADII = 16
 _MOST_POINTS = 120
 _MOST_DOTS = 800
-_SHOWN = ("algorithm", "epsilon", "kappa", "norm", "support", "loss")  # of the parameters
+_FAR = 100.0  # times the range of the data: a move that no machine makes
+_SHOWN = ("algorithm", "epsilon", "kappa", "norm", "support", "loss", "class_weight")
 
 
 def model_page(
@@ -38,6 +48,8 @@ def model_page(
     name: str = "model",
     sample: int | None = None,
     fault: str | None = None,
+    every: RowRate | None = None,
+    others: Sequence[Score] = (),
 ) -> str:
     """A page about one model: HTML without references to anything outside it.
 
@@ -52,13 +64,24 @@ def model_page(
     sample : int, optional
         Row to explain, from 0; by default one that is neither easy nor hard to turn.
     fault : str, optional
-        The class whose F1 counts, of two; by default the rarer one in training.
+        Of two classes the one looked for; by default the rarer one in training.
+    every : RowRate, optional
+        How often a plant gets a row, to tell false alarms a week.
+    others : sequence of Score
+        Of models to compare with, on the same rows.
     """
     is_flat = ignores_features(model, rows)
+    scores = [] if rows is None else score(model, rows, fault)
+    place = model.positive if rows is None else fault_place(model, rows, fault)
+    wrong = verdict(model, rows)
+    weak = {} if rows is None or wrong is not None else stragglers(model, rows, scores)
     values: dict[str, Any] = {
         "title": f"FDR-SVM: {name}",
         "model": model,
-        "verdict": verdict(model, rows),
+        "verdict": wrong,
+        "weak": weak,
+        "short": opening(model, rows, place, scores, others, every, is_flat=is_flat),
+        "settings": settings_words(model, place),
         "params": {key: _in_short(model.params[key]) for key in _SHOWN if key in model.params},
         "row_counts": model.record.get("data", {}).get("rows", {}),
         "certificate": certifying.certificate_words(model),
@@ -76,13 +99,15 @@ def model_page(
             check_row(sample, len(rows.X), "sample")
         subject = _Subject(model, rows)
         values |= {
-            "score": score(model, rows, fault)[-1],
-            "clients": client_table(model, rows),
+            "score": scores[-1],
+            "counting": counting_words(model, place, was_asked_for=fault is not None),
+            "clients": client_table(model, rows, scores),
             "radius": radius_chart(subject, is_flat=is_flat),
             "worst_case": worst_case(subject),
-            "turning": None if is_flat else turning(model, rows),
+            "turning": None if is_flat else turning(model, rows, subject.reach),
             "sample": None if is_flat else one_sample(subject, sample),
         }
+    values |= {"found_words": found_words, "false_alarm_words": false_alarm_words}
     return str(render("model.html.j2", rows=rows, **values))
 
 
@@ -97,6 +122,9 @@ class _Subject:
         # Without a support, features are held to the range of the data.
         self.box = (X.min(axis=0), X.max(axis=0)) if self.support is None else self.support
         self.X, _ = certifying.into_support(X, self.support)
+        spread = X.max(axis=0) - X.min(axis=0)
+        # No distance far beyond the data means anything; of equal rows nobody knows what is far.
+        self.reach = float(spread.max()) or math.inf
         self.members = certifying.members(model, rows)
         counts = {name: len(group) for name, group in self.members.items()}
         trained = balls(model, counts) if model.estimator in ROBUST else {}
@@ -153,14 +181,14 @@ def stated_bars(model: LinearModel) -> list[dict[str, Any]] | None:
     return _bars(list(risks), [float(np.mean(each)) for each in risks.values()])
 
 
-def client_table(model: LinearModel, rows: Rows) -> dict[str, Any] | None:
+def client_table(model: LinearModel, rows: Rows, scores: Sequence[Score]) -> dict[str, Any] | None:
     """Risk per client on the data, beside what the file says, worst first."""
     if model.estimator not in ROBUST:
         return None
     again = certifying.recompute(model, rows)
     return {
         "risks": sorted(again.risks, key=lambda one: -one.worst_case),
-        "accuracy": {one.client: one.accuracy for one in score(model, rows)},
+        "accuracy": {one.client: one.accuracy for one in scores},
         "has_classes": len(model.classes) > 2,
         "agrees": again.agrees,
     }
@@ -196,7 +224,7 @@ def radius_chart(subject: _Subject, *, is_flat: bool) -> Markup | None:
     widest = 3.0 * max(own)
     if widest == 0.0 and not is_flat:
         widest = 0.5 * float(np.median(certifying.flips(model, rows).costs))
-    if not 0.0 < widest < math.inf:
+    if not 0.0 < widest < _FAR * subject.reach:
         return None
     radii = np.linspace(0.0, widest, _N_RADII)
     again = [certifying.recompute(model, rows, Overrides(float(radius))) for radius in radii]
@@ -248,10 +276,10 @@ def worst_case(subject: _Subject) -> dict[str, Any] | None:
     return {"counts": np.bincount(change, minlength=3).tolist(), "chart": chart}
 
 
-def turning(model: LinearModel, rows: Rows) -> dict[str, Any]:
-    """How many decisions turn within a distance; no chart if none can be turned."""
+def turning(model: LinearModel, rows: Rows, reach: float) -> dict[str, Any]:
+    """How many decisions turn within a distance; no chart if no row near the data turns one."""
     turns = certifying.flips(model, rows)
-    costs = turns.costs[np.isfinite(turns.costs)]
+    costs = turns.costs[turns.costs < _FAR * reach]
     if not costs.size:
         return {"moves": {}, "chart": None}
     places = np.unique(np.linspace(0, costs.size - 1, _MOST_POINTS).astype(int))
@@ -262,7 +290,7 @@ def turning(model: LinearModel, rows: Rows) -> dict[str, Any]:
         y_label="share of the rows",
         description="share of decisions that turn within a distance",
     )
-    moves = {share: move if math.isfinite(move) else None for share, move in turns.moves.items()}
+    moves = {share: move if move < _FAR * reach else None for share, move in turns.moves.items()}
     return {"moves": moves, "chart": chart}
 
 
@@ -278,7 +306,8 @@ def one_sample(subject: _Subject, asked: int | None) -> dict[str, Any]:
     changed = [places[change.feature] for change in turn.changes(sample)[:_MOST_BARS]]
     parts, moved_to = worst_parts(subject, sample)
     points = {"the row": (subject.X[sample], 0)}
-    if turn.is_possible[sample]:
+    is_near = bool(turn.cost[sample] < _FAR * subject.reach)
+    if is_near:
         points["turned"] = (turn.points[sample], 1)
     if moved_to is not None:
         points["in the worst case"] = (moved_to, 3)
@@ -289,9 +318,11 @@ def one_sample(subject: _Subject, asked: int | None) -> dict[str, Any]:
         "label": str(rows.labels[sample]),
         "decision": str(turn.labels[sample]),
         "score": np.atleast_1d(model.decision_function(rows.X[[sample]])[0]).tolist(),
-        "cost": float(turn.cost[sample]) if turn.is_possible[sample] else None,
+        "cost": float(turn.cost[sample]) if is_near else None,
         "turned_to": str(turn.flipped_labels[sample]),
-        "changes": [(rows.feature_names[p], rows.X[sample, p], after[p]) for p in changed],
+        "changes": [
+            (rows.feature_names[p], rows.X[sample, p], after[p]) for p in changed if is_near
+        ],
         "chart": sample_chart(subject, points),
         "parts": parts,
     }

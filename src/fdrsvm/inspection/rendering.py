@@ -45,4 +45,5 @@ def environment(package: str) -> Environment:
         lstrip_blocks=True,
     )
     made.filters["number"] = number
+    made.filters["share"] = lambda part: "-" if part != part else f"{part:.3f}"
     return made

@@ -52,7 +52,8 @@ def risk_curve(
     Parameters
     ----------
     model, X
-        As in :func:`feature_effects`; of two classes, and best not the samples of training.
+        As in :func:`feature_effects`; of two classes, and best not the samples of training. The
+        risk is of the score, wherever the model cuts it.
     y : array of shape (n_samples,)
         Their labels, which must be the model's classes.
     radii : array of shape (n_radii,)

@@ -1,47 +1,94 @@
-"""How often a model is right, over all rows and client by client, and beside other models."""
+"""How often a model is right, client by client and in all; every number says which class it is of.
+
+Given    TP faults found, FN faults missed, FP false alarms, TN other rows let pass, of two classes
+precision TP / (TP + FP), recall TP / (TP + FN), false-alarm rate FP / (FP + TN), F1
+2 TP / (2 TP + FP + FN); balanced accuracy is the mean recall of the classes that occur. A share of
+no rows is nan, and so is the F1 of a class that neither occurs nor is predicted.
+"""
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import dataclass, field
+from typing import Any, Protocol
 
 import numpy as np
+import numpy.typing as npt
 
 from fdrsvm.core.arrays import Array
-from fdrsvm.core.plain_json import from_plain
 from fdrsvm.data.rows import Rows, match_labels
 from fdrsvm.decision.goals import positive_class, score_counts
-from fdrsvm.errors import (
-    ConvergenceWarning,
-    DegenerateModelWarning,
-    InvalidInputError,
-    UnsupportedError,
-)
-from fdrsvm.estimators.training import fit, make_estimator
+from fdrsvm.errors import InvalidInputError
 from fdrsvm.model.linear_model import POSITIVE, LinearModel
-from fdrsvm.model.trained_ball import ROBUST
-from fdrsvm.model.unscaling import Scaling
 
 POOLED = "all"
-_SHARED = ("kappa", "norm", "support", "loss", "tol", "fit_intercept", "class_weight", "outside")
+MODEL = "model"  # what the scores of the model asked about are called
+TUNING, ALARM = "tuning", "alarm"  # what a record may say of how the threshold was chosen
+
+
+class Classifier(Protocol):
+    """What can be scored: a LinearModel, or a classifier of scikit-learn with probabilities."""
+
+    def predict(self, X: Array) -> npt.NDArray[Any]:
+        """Labels."""
 
 
 @dataclass(frozen=True)
 class Score:
-    """One model on the rows of one client, or of all; nan where it could not be trained.
+    """One model on the rows of one client, or of all; nan or None where there is nothing to say.
 
-    ``f1`` is of the class ``f1_of``, or the mean over all classes if that is None.
+    Attributes
+    ----------
+    model, client : str
+        Which model, and whose rows.
+    n_rows : int
+        How many they are.
+    accuracy : float
+        Share of the rows that it is right about.
+    f1 : float
+        Of the class ``f1_of``, or the mean over all classes if that is None.
+    balanced_accuracy : float
+        Mean recall of the classes that occur.
+    f1_of : str or None
+        Of two classes the one looked for, the fault; of more None.
+    n_faults, n_found, n_false_alarms : int or None
+        Rows of the fault class, those of them that are found, and other rows called faulty.
+    false_alarm_rate : float
+        False alarms as a share of the rows that are no fault.
+    precision, recall : float
+        Of the fault class.
+    average_precision : float
+        How well rows are ranked, wherever the score is cut; nan if all are of one class.
+    recalls : mapping from str to float
+        Of each class.
+    counts : tuple of tuples of int, or None
+        The true class in the row, the predicted one in the column.
+    note : str or None
+        Why there is no model.
     """
 
     model: str
     client: str
     n_rows: int
-    accuracy: float
-    f1: float
-    balanced_accuracy: float
+    accuracy: float = np.nan
+    f1: float = np.nan
+    balanced_accuracy: float = np.nan
     f1_of: str | None = None
+    n_faults: int | None = None
+    n_found: int | None = None
+    n_false_alarms: int | None = None
+    false_alarm_rate: float = np.nan
+    precision: float = np.nan
+    recall: float = np.nan
+    average_precision: float = np.nan
+    recalls: Mapping[str, float] = field(default_factory=dict)
+    counts: tuple[tuple[int, ...], ...] | None = None
+    note: str | None = None
+
+    @property
+    def n_healthy(self) -> int:
+        """Rows that are no fault."""
+        return self.n_rows - (self.n_faults or 0)
 
 
 def check_fits(model: LinearModel, rows: Rows) -> None:
@@ -57,50 +104,17 @@ def check_fits(model: LinearModel, rows: Rows) -> None:
 def score(model: LinearModel, rows: Rows, positive: Any = None) -> list[Score]:
     """The model on each client's rows and on all, best such as were not used in training.
 
-    Of two classes, ``positive`` is the one whose F1 counts. By default it is the one that the file
-    names, which is the rarer one in training unless another was asked for; of a file without, the
-    rarer one in ``rows``, of two equals the last.
+    Of two classes, ``positive`` is the fault. By default it is the one that the file names, which
+    is the rarer one in training unless another was asked for; of a file without, the rarer one in
+    ``rows``, of two equals the last.
     """
     check_fits(model, rows)
-    place = _positive_place(model, rows, positive)
-    return _scores("model", dict.fromkeys(rows.client_names, model), model.classes, rows, place)
+    place = fault_place(model, rows, positive)
+    return score_each(MODEL, dict.fromkeys(rows.client_names, model), model.classes, rows, place)
 
 
-def compare(model: LinearModel, rows: Rows, training: Rows, positive: Any = None) -> list[Score]:
-    """Models trained on other rows with the model's parameters, each scored on ``rows``.
-
-    "local" is a client's own model on its own rows, "federated" one model across the clients,
-    "central" one on all rows together. All use the scaling of ``model``, so that the radius means
-    the same for all.
-    """
-    check_fits(model, rows)
-    check_fits(model, training)
-    place = _positive_place(model, rows, positive)
-    names = rows.client_names
-    unknown = sorted(set(names) - set(training.client_names))
-    if unknown:
-        raise InvalidInputError(
-            "compare",
-            "must have training rows of every client that is scored",
-            f"none of {', '.join(map(repr, unknown))}",
-        )
-    params = _comparable_params(model)
-    central_params = {name: params[name] for name in ("epsilon", *_SHARED)}
-    federated_params = params if model.estimator == "FDRSVC" else central_params
-    training = replace(training, y=np.array(model.classes)[training.codes(model.classes)])
-    scaling = Scaling.of(model)
-    local = {name: _train("DRSVC", central_params, scaling, training.of(name)) for name in names}
-    federated = _train("FDRSVC", federated_params, scaling, training)
-    central = _train("DRSVC", central_params, scaling, training)
-    return [
-        *_scores("local", local, model.classes, rows, place),
-        *_scores("federated", dict.fromkeys(names, federated), model.classes, rows, place),
-        *_scores("central", dict.fromkeys(names, central), model.classes, rows, place),
-    ]
-
-
-def _positive_place(model: LinearModel, rows: Rows, label: Any) -> int | None:
-    """Position of the class whose F1 counts; None means the mean over classes."""
+def fault_place(model: LinearModel, rows: Rows, label: Any = None) -> int | None:
+    """Position of the fault among two classes; None if there are more."""
     if len(model.classes) > 2:
         if label is not None:
             raise InvalidInputError(
@@ -114,66 +128,184 @@ def _positive_place(model: LinearModel, rows: Rows, label: Any) -> int | None:
     return positive_class(model.classes, totals, label, "fault")
 
 
-def _scores(
+def score_each(
     kind: str,
-    models: Mapping[str, LinearModel | None],
+    models: Mapping[str, Classifier | str],
     classes: Sequence[Any],
     rows: Rows,
     place: int | None,
 ) -> list[Score]:
-    """Each client's rows by its model, which may know fewer classes, and all rows together."""
-    codes = rows.codes(classes)
-    tables: list[tuple[str, int, Array | None]] = []  # client, rows, confusion counts
-    for client, model in models.items():
-        mine = rows.clients == client
-        counts = None
-        if model is not None:
-            counts = np.zeros((len(classes), len(classes)))
-            predicted = match_labels(model.predict(rows.X[mine]), classes)
-            np.add.at(counts, (codes[mine], predicted), 1.0)
-        tables.append((client, int(mine.sum()), counts))
-    if len(tables) > 1:
-        known = [counts for _, _, counts in tables if counts is not None]
-        pooled = np.sum(known, axis=0) if len(known) == len(tables) else None
-        tables.append((POOLED, len(rows.X), pooled))
-    label = None if place is None else str(classes[place])
-    scores = []
-    for client, n_rows, counts in tables:
-        accuracy = f1 = balanced = np.nan
-        if counts is not None:
-            accuracy = score_counts(counts, "accuracy")
-            balanced = score_counts(counts, "balanced_accuracy")
-            f1 = score_counts(counts, "f1_macro" if place is None else "f1", place or 0)
-        scores.append(Score(kind, client, n_rows, accuracy, f1, balanced, label))
-    return scores
+    """Each client's rows by its model, which may know fewer classes, and all rows together.
+
+    In place of a model may stand why there is none. All rows together are ranked by the scores
+    that the models give them.
+    """
+    codes, names = rows.codes(classes), list(models)
+    predicted = np.full(len(codes), -1, dtype=np.intp)
+    ranks = np.full(len(codes), np.nan)
+    groups = {name: rows.clients == name for name in names}
+    for name, model in models.items():
+        if not isinstance(model, str):
+            mine = groups[name]
+            predicted[mine] = match_labels(model.predict(rows.X[mine]), classes)
+            if place is not None:
+                ranks[mine] = fault_scores(model, rows.X[mine], classes[place])
+    if len(names) > 1:
+        groups[POOLED] = np.ones(len(codes), dtype=bool)
+    notes = {name: model for name, model in models.items() if isinstance(model, str)}
+    if notes:
+        notes[POOLED] = f"no model for {', '.join(notes)}"
+    return [
+        _unscored(kind, name, int(mine.sum()), classes, place, notes[name])
+        if name in notes
+        else measure(kind, name, codes[mine], predicted[mine], ranks[mine], classes, place)
+        for name, mine in groups.items()
+    ]
 
 
-def _comparable_params(model: LinearModel) -> dict[str, Any]:
-    """The model's parameters, if models of one client or of all rows can share them."""
-    if model.estimator not in ROBUST:
-        raise UnsupportedError(
-            f"a comparison is for models of {' and '.join(ROBUST)}, whose parameters all three "
-            f"models share; this is one of {model.estimator}"
-        )
-    params = {name: from_plain(value) for name, value in model.params.items()}
-    for name in ("epsilon", "kappa"):
-        if not isinstance(params[name], str | float | int):
-            raise UnsupportedError(
-                f"a comparison needs one {name} for all clients; this model has one for each"
-            )
-    return params
+def fault_scores(model: Classifier, X: Array, fault: Any) -> Array:
+    """The larger the more likely the fault: of ours the score, of others the probability."""
+    if isinstance(model, LinearModel):
+        scores = model.decision_function(X)
+        return scores if fault == model.classes[1] else -scores
+    known: Any = model
+    return np.asarray(known.predict_proba(X)[:, known.classes_.tolist().index(fault)])
 
 
-def _train(
-    name: str, params: Mapping[str, Any], scaling: Scaling, rows: Rows
-) -> LinearModel | None:
-    """None if there is one class only, as at a plant that has seen no fault."""
-    if len(np.unique(rows.labels)) < 2:
-        return None
-    estimator = make_estimator(name, params, rows.labels)
-    with warnings.catch_warnings():
-        for kind in (ConvergenceWarning, DegenerateModelWarning):
-            warnings.simplefilter("ignore", kind)  # its score is what is asked for
-        fit(estimator, scaling.apply(rows.X), rows)
-    model: LinearModel = estimator._linear_model()
-    return scaling.fold(model)
+def average_precision(is_fault: npt.NDArray[np.bool_], ranks: Array) -> float:
+    """Sum over the distinct scores, from the highest down, of (R_n - R_(n-1)) P_n.
+
+    P_n and R_n are precision and recall of an alarm at the n-th of them and above; nan if all rows
+    are of one class.
+    """
+    if is_fault.all() or not is_fault.any():
+        return np.nan
+    order = np.argsort(-ranks, kind="stable")
+    last = np.flatnonzero(np.append(np.diff(ranks[order]) != 0.0, True))  # of rows that tie
+    found = np.cumsum(is_fault[order])[last]
+    gained = np.diff(found, prepend=0) / found[-1]
+    return float(np.sum(gained * found / (last + 1.0)))
+
+
+def best_cut(scores: Array, is_second: npt.NDArray[np.bool_]) -> tuple[float, float]:
+    """The threshold with the best balanced accuracy on some rows of both classes, and that.
+
+    It lies half-way between two scores.
+    """
+    order = np.argsort(scores, kind="stable")
+    sorted_ = scores[order]
+    last = np.flatnonzero(np.append(np.diff(sorted_) != 0.0, True))
+    passed = np.cumsum(is_second[order])[last]  # rows of the second class at or below
+    right_first = (last + 1.0 - passed) / np.count_nonzero(~is_second)
+    balanced = (right_first + 1.0 - passed / np.count_nonzero(is_second)) / 2.0
+    at = int(np.argmax(balanced))
+    low = float(sorted_[last[at]])
+    high = float(sorted_[min(last[at] + 1, len(scores) - 1)])
+    middle = low / 2.0 + high / 2.0
+    return middle if low <= middle < high else low, float(balanced[at])
+
+
+def measure(
+    kind: str,
+    client: str,
+    codes: npt.NDArray[np.intp],
+    predicted: npt.NDArray[np.intp],
+    ranks: Array,
+    classes: Sequence[Any],
+    place: int | None,
+) -> Score:
+    """Every number, from true and predicted classes and how rows are ranked."""
+    counts = np.zeros((len(classes), len(classes)))
+    np.add.at(counts, (codes, predicted), 1.0)
+    occur = counts.sum(axis=1)
+    of_fault: dict[str, Any] = {"f1": score_counts(counts, "f1_macro")}
+    if place is not None:
+        found, false_alarms = counts[place, place], counts[1 - place, place]
+        of_fault = {
+            "f1": _share(2.0 * found, found + false_alarms + occur[place]),
+            "f1_of": str(classes[place]),
+            "n_faults": int(occur[place]),
+            "n_found": int(found),
+            "n_false_alarms": int(false_alarms),
+            "false_alarm_rate": _share(false_alarms, occur[1 - place]),
+            "precision": _share(found, found + false_alarms),
+            "recall": _share(found, occur[place]),
+            "average_precision": average_precision(codes == place, ranks),
+        }
+    return Score(
+        kind,
+        client,
+        len(codes),
+        accuracy=score_counts(counts, "accuracy"),
+        balanced_accuracy=score_counts(counts, "balanced_accuracy"),
+        recalls={str(label): _share(counts[k, k], occur[k]) for k, label in enumerate(classes)},
+        counts=tuple(tuple(map(int, row)) for row in counts),
+        **of_fault,
+    )
+
+
+def _unscored(
+    kind: str, client: str, n_rows: int, classes: Sequence[Any], place: int | None, note: str
+) -> Score:
+    return Score(
+        kind,
+        client,
+        n_rows,
+        f1_of=None if place is None else str(classes[place]),
+        recalls=dict.fromkeys(map(str, classes), np.nan),
+        note=note,
+    )
+
+
+def _share(part: float, whole: float) -> float:
+    return float(part / whole) if whole > 0.0 else np.nan
+
+
+# --- in words ---
+
+
+def percent(part: float) -> str:
+    """With one digit after the point, and never 0 for what is above it."""
+    if part != part:
+        return "-"
+    return f"{100.0 * part:.2g} %" if 0.0 < part < 5e-4 else f"{100.0 * part:.1f} %"
+
+
+def found_words(one: Score) -> str:
+    """Faults found, such as "45 of 101"."""
+    return "-" if one.n_found is None else f"{one.n_found} of {one.n_faults}"
+
+
+def false_alarm_words(one: Score) -> str:
+    """False alarms with their share of the other rows, such as "45 (1.6 %)"."""
+    if one.n_false_alarms is None or not one.n_healthy:
+        return "-"
+    return f"{one.n_false_alarms} ({percent(one.false_alarm_rate)})"
+
+
+def counting_words(model: LinearModel, place: int | None, *, was_asked_for: bool = False) -> str:
+    """What was counted as a fault, from which score on, and who chose that."""
+    if place is None:
+        return "A row is given the class with the largest score."
+    fault, other = (repr(str(model.classes[k])) for k in (place, 1 - place))
+    kept = "as the model file says" if POSITIVE in model.record else "the rarer class in these data"
+    side = "above" if place == 1 else "not above"
+    return (
+        f"Counted as a fault is {fault} ({'as asked for' if was_asked_for else kept}), called so "
+        f"where the score is {side} {model.threshold:.4g}; a false alarm is a row of {other} called"
+        f" {fault}, in brackets as a share of all rows of {other}. {threshold_words(model)}"
+    )
+
+
+def threshold_words(model: LinearModel) -> str:
+    """How the threshold of two classes was chosen, as far as the file tells."""
+    tuning = model.record.get(TUNING) or {}
+    goal, noise = tuning.get("goal"), tuning.get("label_noise")
+    if isinstance((model.record.get(ALARM) or {}).get("rate"), float):
+        return f"The threshold is that of an alarm with rate {model.record[ALARM]['rate']:g}."
+    if goal is not None:
+        wrong = f", with {percent(noise)} of the labels taken to be wrong" if noise else ""
+        return f"The threshold was chosen for {goal}, by cross-validation in training{wrong}."
+    if model.threshold == 0.0:
+        return "The threshold is 0, where training leaves it: it was not tuned."
+    return "The file does not say how the threshold was chosen."
