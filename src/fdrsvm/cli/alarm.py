@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import warnings
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -142,18 +141,15 @@ def _split(model: LinearModel, rows: Rows, fault: str | None) -> tuple[Rows, Row
     if fault is not None:
         place = positive_class(model.classes, (0, 0), fault, "--fault") or 0
     is_fault = rows.codes(model.classes) == place
-    parts = [
-        replace(rows, X=rows.X[mine], y=rows.labels[mine], clients=rows.clients[mine])
-        for mine in (~is_fault, is_fault)
-    ]
-    missing = sorted(set(rows.client_names) - set(parts[0].client_names))
+    healthy = rows.where(~is_fault)
+    missing = sorted(set(rows.client_names) - set(healthy.client_names))
     if missing:
         raise InvalidInputError(
             "data",
             "must hold healthy rows of every client; is the fault another class (--fault)?",
             f"client {missing[0]!r} has none",
         )
-    return parts[0], parts[1]
+    return healthy, rows.where(is_fault)
 
 
 def _like_training(model: LinearModel, rows: Rows) -> list[str]:
