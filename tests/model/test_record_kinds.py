@@ -41,7 +41,7 @@ def test_what_training_writes_is_read(rng, tmp_path):
 
 @pytest.mark.parametrize("record", WRONG, ids=str)
 def test_an_entry_of_a_wrong_kind_is_refused_with_the_file(record, rng, tmp_path):
-    with pytest.raises(CorruptDataError, match="record: .* (of another kind|of unlike length)"):
+    with pytest.raises(CorruptDataError, match=r"record: .* (of another kind|of unlike length)"):
         check_record(record)
     model = replace(make_model(rng), record=dict(plain(record, "record")))
     path = tmp_path / "m.safetensors"

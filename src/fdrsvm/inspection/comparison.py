@@ -2,10 +2,11 @@
 
 What is fair: all are scored on the same rows. Ours share the model's parameters and scaling, so
 that the radius means the same. Where clients have radii of their own, pooled rows have the mean
-over the rows: the ball of that radius holds every mixture of distributions in the clients' own. If the model's threshold is 0, they are cut there too; if it was
-tuned, each is cut where the balanced accuracy on its own training rows is best, for another model's
-scores need another threshold. Logistic regression and gradient boosting get the model's class
-weights and are cut at a probability of one half. Average precision needs no cut.
+over the rows: the ball of that radius holds every mixture of distributions in the clients' own. If
+the model's threshold is 0, they are cut there too; if it was tuned, each is cut where the balanced
+accuracy on its own training rows is best, for another model's scores need another threshold.
+Logistic regression and gradient boosting get the model's class weights and are cut at a probability
+of one half. Average precision needs no cut.
 """
 
 from __future__ import annotations
@@ -125,6 +126,7 @@ def compare(
         mean = sum(radii[one] * count for one, count in mine.counts().items()) / len(mine.X)
         return train_ours("DRSVC", {**central_params, "epsilon": mean}, mine)
 
+    joint: dict[str, Callable[[Rows], LinearModel]]
     joint = {FEDERATED: partial(train_ours, "FDRSVC", federated_params), CENTRAL: of_rows}
     contenders = {LOCAL: at_each(LOCAL, of_rows)}
     for kind, train in joint.items():
