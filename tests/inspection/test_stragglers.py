@@ -134,3 +134,13 @@ def test_a_plant_with_one_class_is_compared_in_that_class_only():
     kept = (rows.clients != "p4") | (rows.y == "ok")
     said = said_of(model, Rows(rows.X[kept], rows.y[kept], rows.clients[kept], ("x",)))
     assert list(said) == ["p4"]
+
+
+def test_a_single_client_called_as_all_rows_are_is_judged_like_another():
+    model, rows = federation()
+    for y in (rows.y, np.random.default_rng(3).permutation(rows.y)):
+        said = {}
+        for name in ("all", "north"):
+            one = Rows(rows.X, y, np.full(len(rows.X), name), ("x",))
+            said[name] = [text.replace(name, "") for text in said_of(model, one).values()]
+        assert said["all"] == said["north"]

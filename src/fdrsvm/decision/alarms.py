@@ -430,7 +430,7 @@ def _check_enough(wish: Wish, counts: Mapping[Any, int]) -> None:
     if wish.trim:
         asked += f" and {_percent(float(wish.trim))} left out"
     of_whom = "" if None in counts else " of every client"
-    lowest = min(few.values())
+    lowest = wish.lowest_rate(min(few.values()))
     have = ", ".join(
         f"there are {n}" if client is None else f"client {client!r} has {n}"
         for client, n in few.items()
@@ -439,7 +439,8 @@ def _check_enough(wish: Wish, counts: Mapping[Any, int]) -> None:
     raise InvalidInputError(
         "X_healthy",
         f"must hold at least {needed} healthy rows{of_whom} for {asked}",
-        f"{have}; record more{leave}, or ask for a rate of {wish.lowest_rate(lowest):g} or more",
+        f"{have}; record more{leave}"
+        + (f", or ask for a rate of {lowest:g} or more" if lowest < 1.0 else ""),
     )
 
 

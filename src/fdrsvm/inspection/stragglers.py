@@ -79,18 +79,15 @@ def stragglers(model: LinearModel, rows: Rows, scores: Sequence[Score]) -> dict[
 
     ``scores`` are those of :func:`fdrsvm.inspection.scores.score` on these rows.
     """
-    tables = {
-        one.client: np.array(one.counts, dtype=float)
-        for one in scores
-        if one.model == MODEL and one.client != POOLED
-    }
+    ours = [one for one in scores if one.model == MODEL]
+    if len(ours) > 1:  # a single client may be called "all", as after all.csv
+        ours = [one for one in ours if one.client != POOLED]
+    tables = {one.client: np.array(one.counts, dtype=float) for one in ours}
     whole, level = sum(tables.values()), LEVEL / max(len(tables), 1)
     if is_hardly_a_guess(np.asarray(whole), level):
         return {POOLED: f"the model is hardly better than guessing{_numbers(scores[-1])}: {_MEND}"}
     said = {}
-    for one in scores:
-        if one.client not in tables or one.model != MODEL:
-            continue
+    for one in ours:
         counts = tables[one.client]
         others = whole - counts
         if is_clearly_below(counts, others, level):
