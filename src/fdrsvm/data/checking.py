@@ -23,16 +23,17 @@ from typing import Any, get_args
 import numpy as np
 
 from fdrsvm.core.arrays import Array
+from fdrsvm.core.texts import listed
 from fdrsvm.data.classes import check_labels, check_leaks, propose_label
 from fdrsvm.data.columns import check_columns, check_sizes, column_names
 from fdrsvm.data.comparing import check_same_columns, check_twice, check_units
 from fdrsvm.data.contract import Feature, FeatureContract, Missing, read_contract
 from fdrsvm.data.findings import (
+    MOST_NAMED,
     SEVERITIES,
     Finding,
     Notebook,
     Sheet,
-    listed,
     read_sheets,
     to_ignore,
 )
@@ -139,7 +140,7 @@ def check_data(settings: DataSettings, *, fault: str | None = None) -> Report:
     sheets = [sheet.without_alike(settings.label) for sheet in sheets]
     unseen = set(settings.ignore).difference(*(sheet.table.columns for sheet in sheets))
     if unseen and sheets:
-        what = f"--ignore: no file has {listed(map(repr, sorted(unseen)))}"
+        what = f"--ignore: no file has {listed(map(repr, sorted(unseen)), MOST_NAMED)}"
         notes.add("option", "stop", what, "leave it away, or correct the name")
     classes = check_labels(sheets, settings.label, fault, notes)
     drops = settings.missing == "drop"

@@ -24,13 +24,14 @@ import numpy as np
 from scipy import stats
 
 from fdrsvm.core.arrays import Array
+from fdrsvm.core.texts import listed
 from fdrsvm.data.columns import column_names, most_frequent, pooled
 from fdrsvm.data.findings import (
+    MOST_NAMED,
     Notebook,
     Sheet,
     Texts,
     alike_names,
-    listed,
     percent,
     to_ignore,
 )
@@ -82,7 +83,7 @@ def check_labels(
         notes.add("one class", "stop", what, "add rows of another class", column=label)
     distinct = check_spelling(classes, label, notes)
     if fault is not None and fault not in classes and classes:
-        what = f"--fault {fault!r} is no label; there are {listed(map(repr, classes))}"
+        what = f"--fault {fault!r} is no label; there are {listed(map(repr, classes), MOST_NAMED)}"
         notes.add("option", "stop", what, "--fault LABEL: give one of them", column=label)
     if fault is not None and len(classes) > 2:
         what = f"--fault is for two classes, and there are {len(classes)}"
@@ -103,7 +104,7 @@ def propose_label(sheets: Sequence[Sheet], label: str, notes: Notebook) -> str |
     what = "no file has this column of labels"
     remedy = "--label COLUMN: name it; no column has only a few different values"
     if names:
-        what += f"; it could be {listed(map(repr, names))}"
+        what += f"; it could be {listed(map(repr, names), MOST_NAMED)}"
         remedy = f"--label {shlex.quote(names[0])}" + ", or another" * (len(names) > 1)
     if assumed is not None:
         what += f" (the rest is checked as if it were {assumed!r})"
@@ -299,7 +300,7 @@ def check_leaks(
     if len(flags) > 1:
         for name, n in rare.items():
             what = (
-                f"is a flag set in {n} rows only, like {listed(flags)}, which give the label away; "
+                f"is a flag set in {n} rows only, like {listed(flags, MOST_NAMED)}, which give the label away; "
                 "probably one of them"
             )
             notes.add("leak", "warn", what, f"if so, {to_ignore(name)}", column=name)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import re
 import shlex
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from functools import cached_property
@@ -28,8 +28,8 @@ from fdrsvm.errors import FDRSVMError
 Severity: TypeAlias = Literal["stop", "warn", "note"]
 Texts: TypeAlias = npt.NDArray[Any]
 
+MOST_NAMED = 8  # columns, labels or files, one by one
 SEVERITIES: tuple[Severity, ...] = ("stop", "warn", "note")
-_MOST_NAMED = 8
 _MOST_COMPARED = 200  # names, letter by letter
 
 
@@ -309,13 +309,6 @@ def percent(count: float, total: float) -> str:
     share = 100.0 * count / total if total else 0.0
     digits = 2 if 0.0 < share < 1.0 else 1 if share < 10.0 else 0
     return f"{share:.{digits}f} %"
-
-
-def listed(names: Iterable[object], most: int = _MOST_NAMED) -> str:
-    """Names, of many the first."""
-    every = [str(name) for name in names]
-    more = f" and {len(every) - most} more" if len(every) > most else ""
-    return ", ".join(every[:most]) + more
 
 
 def to_ignore(*names: str) -> str:

@@ -19,6 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fdrsvm.core.arrays import Array, check_choice
+from fdrsvm.core.texts import listed
 from fdrsvm.data.contract import Feature, FeatureContract, read_contract, read_feature
 from fdrsvm.data.csv_reading import Column, ask_separator
 from fdrsvm.data.tables import (
@@ -323,7 +324,7 @@ def read_rows(
         )
     if unseen:
         raise InvalidInputError(
-            "ignore", "must name columns that some file has", f"none has {_listed(sorted(unseen))}"
+            "ignore", "must name columns that some file has", f"none has {_quoted(sorted(unseen))}"
         )
     ys = [part.y for part in parts if part.y is not None]
     if len({y.dtype.kind for y in ys}) > 1:  # where some are numbers and some text, all are text
@@ -453,7 +454,7 @@ def _read_names(
         raise InvalidInputError(
             where,
             f"must have the {what} column {column!r}",
-            f"its columns are {_listed(table.columns)}{ask_separator(table.columns)}; "
+            f"its columns are {_quoted(table.columns)}{ask_separator(table.columns)}; "
             f"{_OPTIONS[what]} names it",
         )
     names, broken = read_labels(table[column])
@@ -481,8 +482,8 @@ def _check_columns(
     if others and not may_have_more:
         raise InvalidInputError(
             where,
-            f"must have the same columns as the files before, {_listed(wanted)}",
-            f"it also has {_listed(others)}; ignore them, or give a contract",
+            f"must have the same columns as the files before, {_quoted(wanted)}",
+            f"it also has {_quoted(others)}; ignore them, or give a contract",
         )
     return tuple(wanted)
 
@@ -492,8 +493,8 @@ def _check_has(table: Table, wanted: Sequence[str], where: str) -> None:
     if missing:
         raise InvalidInputError(
             where,
-            f"must have the columns {_listed(wanted)}",
-            f"it lacks {_listed(missing)}{ask_separator(table.columns)}",
+            f"must have the columns {_quoted(wanted)}",
+            f"it lacks {_quoted(missing)}{ask_separator(table.columns)}",
         )
 
 
@@ -510,9 +511,7 @@ def _refuse_text(table: Table, names: Sequence[str], where: str, *, may_ignore: 
             text[name] = f"{name!r}{_what_text(words)}"
     if not text:
         return
-    listed = list(text.values())
-    more = f" and {len(listed) - _MOST_LISTED} more" if len(listed) > _MOST_LISTED else ""
-    found = f"there is text in {', '.join(listed[:_MOST_LISTED])}{more}"
+    found = f"there is text in {listed(text.values(), _MOST_LISTED)}"
     if may_ignore:
         found += "; leave out what is no reading with " + " ".join(
             f"--ignore {shlex.quote(name)}" for name in text
@@ -586,7 +585,5 @@ def _kind(item: Any) -> str:
     return "infinite" if isinstance(item, float | np.floating) else "no number"
 
 
-def _listed(names: Iterable[str], most: int = _MOST_LISTED) -> str:
-    listed = list(names)
-    rest = f" and {len(listed) - most} more" if len(listed) > most else ""
-    return ", ".join(map(repr, listed[:most])) + rest
+def _quoted(names: Iterable[str]) -> str:
+    return listed(map(repr, names), _MOST_LISTED)

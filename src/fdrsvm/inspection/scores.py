@@ -19,11 +19,10 @@ from fdrsvm.core.arrays import Array
 from fdrsvm.data.rows import Rows, match_labels
 from fdrsvm.decision.goals import positive_class, score_counts
 from fdrsvm.errors import InvalidInputError
-from fdrsvm.model.linear_model import POSITIVE, LinearModel
+from fdrsvm.model.linear_model import ALARM, POSITIVE, TUNING, LinearModel
 
 POOLED = "all"
 MODEL = "model"  # what the scores of the model asked about are called
-TUNING, ALARM = "tuning", "alarm"  # what a record may say of how the threshold was chosen
 
 
 class Classifier(Protocol):
