@@ -300,8 +300,8 @@ def check_leaks(
     if len(flags) > 1:
         for name, n in rare.items():
             what = (
-                f"is a flag set in {n} rows only, like {listed(flags, MOST_NAMED)}, which give the label away; "
-                "probably one of them"
+                f"is a flag set in {n} rows only, like {listed(flags, MOST_NAMED)}, which give the "
+                "label away; probably one of them"
             )
             notes.add("leak", "warn", what, f"if so, {to_ignore(name)}", column=name)
             found[name] = (True, what)

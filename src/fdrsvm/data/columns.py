@@ -22,6 +22,7 @@ import numpy as np
 
 from fdrsvm.core.arrays import Array
 from fdrsvm.data.findings import ColumnCells, Notebook, Severity, Sheet, counted, percent, to_ignore
+from fdrsvm.data.tables import kind_of_text
 
 _RISING = 20
 _DISTINCT = 10
@@ -36,11 +37,6 @@ _ID_NAME = re.compile(
     r"(^|[\W_])(u?id|udi|uuid|guid|index|idx|serial|serial ?number|nr|row|no)($|[\W_])",
     re.IGNORECASE,
 )
-_DATE = re.compile(
-    r"\s*(\d{4}[-/.]\d{1,2}[-/.]\d{1,2}|\d{1,2}[-/.]\d{1,2}[-/.]\d{2,4}|\d{1,2}:\d{2}(:\d{2})?)"
-    r"([T ].*)?\s*$"
-)
-_SAMPLE = 200  # cells that are looked at to tell dates from words
 
 
 def check_columns(
@@ -157,17 +153,14 @@ def is_id(name: str, values: Array) -> bool:
 
 def words_of_text(every: Sequence[ColumnCells], n: int) -> tuple[str, Severity, str]:
     """Of a column of text its kind, that it stops training, and words."""
-    texts = [str(item) for cells in every for item in cells.raw[cells.text].tolist()]
-    step = max(1, len(texts) // _SAMPLE)
-    sample = texts[::step]
-    is_time = any(cells.raw.dtype.kind == "M" for cells in every)
-    if is_time or sum(_DATE.match(text) is not None for text in sample) >= 0.9 * len(sample):
-        return "date", "stop", "holds dates or times, and no reading"
-    n_distinct = len(set(texts))
-    if n_distinct == len(texts) >= _DISTINCT:
-        return "id", "stop", f"looks like an id: {n_distinct} texts, all different"
+    texts = [item for cells in every for item in cells.raw[cells.text]]
+    kind, n_distinct = kind_of_text(texts), len(set(map(str, texts)))
+    if kind == "date":
+        return kind, "stop", "holds dates or times, and no reading"
+    if kind == "id":
+        return kind, "stop", f"looks like an id: {n_distinct} texts, all different"
     share = "" if len(texts) == n else f" in {percent(len(texts), n)} of the rows"
-    return "text", "stop", f"holds text{share}, {n_distinct} different, where numbers are needed"
+    return kind, "stop", f"holds text{share}, {n_distinct} different, where numbers are needed"
 
 
 def rises(cells: ColumnCells, is_whole: bool) -> bool:

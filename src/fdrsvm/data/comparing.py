@@ -22,7 +22,6 @@ from fdrsvm.data.findings import (
     MOST_NAMED,
     Notebook,
     Sheet,
-    Texts,
     alike_names,
     number_of,
     percent,
@@ -160,7 +159,7 @@ def say_twice(
     copies = np.flatnonzero(first[inverse] != np.arange(n))
     if not len(copies):
         return
-    clients = _all_clients(sheets)
+    clients = np.concatenate([sheet.clients for sheet in sheets])
     across = np.count_nonzero(clients[copies] != clients[first[inverse[copies]]])
     sheet, row = _place(sheets, int(copies[0]))
     original, line = _place(sheets, int(first[inverse[copies[0]]]))
@@ -182,10 +181,6 @@ def say_twice(
         client=sheet.where,
         row=row,
     )
-
-
-def _all_clients(sheets: Sequence[Sheet]) -> Texts:
-    return np.concatenate([sheet.clients for sheet in sheets])
 
 
 def say_contradicting(

@@ -210,29 +210,19 @@ def read_training_data(
         raise InvalidInputError(
             "y", "must hold two or more classes over all clients", "there is only one class"
         )
-    by_class = np.ones(len(classes))
-    if class_weight is not None:
-        by_class = _class_weights(class_weight, classes, codes, weights)
+    by_class = _class_weights(class_weight, classes, codes, weights)
     client_labels, groups = rows_by_client(labels)
     names = client_labels.tolist()
     if "" in names:
         raise InvalidInputError("clients", "labels must not be empty", "some are")
-    read, totals = [], []
+    read = []
     for name, rows in zip(names, groups, strict=True):
         own = (X[rows], codes[rows], weights[rows])
-        client = _make_client(name, by_class, *(merge_equal_rows(*own) if merge else own))
-        read.append(client)
-        totals.append(client.total)
-    return TrainingData(
-        classes,
-        np.bincount(codes, weights, len(classes)).astype(np.float64),
-        by_class,
-        client_labels,
-        tuple(read),
-        n_clipped,
-        names,
-        totals,
-    )
+        read.append(_make_client(name, by_class, *(merge_equal_rows(*own) if merge else own)))
+    class_totals = np.bincount(codes, weights, len(classes)).astype(np.float64)
+    totals = [client.total for client in read]
+    known = (classes, class_totals, by_class, client_labels)
+    return TrainingData(*known, tuple(read), n_clipped, names, totals)
 
 
 def _make_client(name: Any, by_class: Array, X: Matrix, codes: Codes, weights: Array) -> Client:
@@ -413,6 +403,8 @@ def _class_weights(
     class_weight: Any, classes: npt.NDArray[Any], codes: Codes, weights: Array
 ) -> Array:
     """One weight per class: the given one, else 1, or "balanced" over all clients' rows."""
+    if class_weight is None:
+        return np.ones(len(classes))
     if isinstance(class_weight, str):
         check_choice(class_weight, "class_weight", ("balanced",))
         counts = np.bincount(codes, weights=weights)

@@ -19,10 +19,9 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from fdrsvm.core.arrays import Array
-from fdrsvm.decision.goals import Scoring, score_counts
+from fdrsvm.decision.goals import Codes, Scoring, score_counts
 from fdrsvm.errors import InvalidInputError
 
 # 0 is an edge, and never goes: it is where an untuned model cuts.
@@ -32,8 +31,6 @@ _SHARE = 1.0 / 256.0
 _FEW = 10  # rows; below it an interval tells of chance, and of single rows
 _PARTS = 16
 _MOST_QUESTIONS = 12
-
-Codes = npt.NDArray[np.intp]
 
 
 class Histogram(NamedTuple):

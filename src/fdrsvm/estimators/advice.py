@@ -33,6 +33,7 @@ from fdrsvm.core.vectors import dot, times
 from fdrsvm.data.columns import is_id
 from fdrsvm.data.findings import to_ignore
 from fdrsvm.data.training_data import TrainingData
+from fdrsvm.decision.goals import count_rows
 from fdrsvm.errors import DegenerateModelWarning
 
 SELDOM = 0.01
@@ -137,9 +138,7 @@ def tally_rows(
         scores = np.asarray(X @ coef.T) + intercept
     is_binary = scores.shape[1] == 1
     predicted = (scores[:, 0] > threshold).astype(np.intp) if is_binary else scores.argmax(axis=1)
-    n_classes = 2 if is_binary else scores.shape[1]
-    counts = np.zeros((n_classes, n_classes))
-    np.add.at(counts, (codes, predicted), 1.0 if weights is None else weights)
+    counts = count_rows(codes, predicted, 2 if is_binary else scores.shape[1], weights)
     return Tally(counts, scores.min(axis=0), scores.max(axis=0))
 
 

@@ -98,24 +98,12 @@ def compare(
     training = replace(training, y=np.array(model.classes)[training.codes(model.classes)])
     own = {name: training.of(name) for name in names}
 
-    def train_ours(estimator: str, given: Mapping[str, Any], mine: Rows) -> LinearModel:
-        made = make_estimator(estimator, given, mine.labels)
-
-        def watch(record: Any, _: Any) -> None:
-            tell(f"{estimator}: round {record.round}, certified gap {record.gap:.1e}")
-
-        made.set_params(callbacks=(watch,))
-        scaling = Scaling.of(model)
-        fit(made, scaling.apply(mine.X), mine)
-        linear = scaling.fold(made._linear_model())
-        is_tuned = model.threshold != 0.0 and len(linear.classes) == 2
-        return linear.cut_at(tune(linear, mine)) if is_tuned else linear
-
     def at_each(kind: str, train: Callable[[Rows], Classifier]) -> dict[str, Classifier | str]:
         return {name: _train(f"{kind} model of {name}", train, own[name], tell) for name in names}
 
-    of_rows = partial(train_ours, "DRSVC", central_params)
-    joint = {FEDERATED: partial(train_ours, "FDRSVC", federated_params), CENTRAL: of_rows}
+    of_rows = partial(train_ours, model, "DRSVC", central_params, tune, tell)
+    of_clients = partial(train_ours, model, "FDRSVC", federated_params, tune, tell)
+    joint = {FEDERATED: of_clients, CENTRAL: of_rows}
     contenders = {LOCAL: at_each(LOCAL, of_rows)}
     for kind, train in joint.items():
         contenders[kind] = dict.fromkeys(names, _train(f"{kind} model", train, training, tell))
@@ -126,6 +114,28 @@ def compare(
         for kind, models in contenders.items()
         for one in score_each(kind, models, model.classes, rows, place)
     ]
+
+
+def train_ours(
+    model: LinearModel,
+    estimator: str,
+    given: Mapping[str, Any],
+    tune: Tune,
+    tell: Callable[[str], None],
+    mine: Rows,
+) -> LinearModel:
+    """Another model, scaled as the given one; where that is tuned, this one is too."""
+    made = make_estimator(estimator, given, mine.labels)
+
+    def watch(record: Any, _: Any) -> None:
+        tell(f"{estimator}: round {record.round}, certified gap {record.gap:.1e}")
+
+    made.set_params(callbacks=(watch,))
+    scaling = Scaling.of(model)
+    fit(made, scaling.apply(mine.X), mine)
+    linear = scaling.fold(made._linear_model())
+    is_tuned = model.threshold != 0.0 and len(linear.classes) == 2
+    return linear.cut_at(tune(linear, mine)) if is_tuned else linear
 
 
 def comparable_params(model: LinearModel) -> dict[str, Any]:

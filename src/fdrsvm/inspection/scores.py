@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from fdrsvm.core.arrays import Array
 from fdrsvm.data.rows import Rows, match_labels
-from fdrsvm.decision.goals import positive_class, score_counts
+from fdrsvm.decision.goals import Codes, count_rows, positive_class, score_counts
 from fdrsvm.errors import InvalidInputError
 from fdrsvm.model.linear_model import ALARM, POSITIVE, TUNING, LinearModel
 
@@ -207,15 +207,14 @@ def best_cut(scores: Array, is_second: npt.NDArray[np.bool_]) -> tuple[float, fl
 def measure(
     kind: str,
     client: str,
-    codes: npt.NDArray[np.intp],
-    predicted: npt.NDArray[np.intp],
+    codes: Codes,
+    predicted: Codes,
     ranks: Array,
     classes: Sequence[Any],
     place: int | None,
 ) -> Score:
     """Every number, from true and predicted classes and how rows are ranked."""
-    counts = np.zeros((len(classes), len(classes)))
-    np.add.at(counts, (codes, predicted), 1.0)
+    counts = count_rows(codes, predicted, len(classes))
     occur = counts.sum(axis=1)
     of_fault: dict[str, Any] = {"f1": score_counts(counts, "f1_macro")}
     if place is not None:

@@ -1,7 +1,7 @@
 """The opening of a model's page, for whoever runs a plant: what it finds, what it costs, why.
 
 Numbers are counts of rows on the page, with 95 % limits by Clopper and Pearson
-(:mod:`fdrsvm.inspection.stragglers`); a rate of rows turns false alarms into such per week.
+(:func:`fdrsvm.decision.goals.share_limits`); a rate of rows turns false alarms into such per week.
 """
 
 from __future__ import annotations
@@ -17,13 +17,14 @@ from fdrsvm.core.arrays import Array
 from fdrsvm.core.plain_json import from_plain
 from fdrsvm.data.rows import Rows
 from fdrsvm.data.units import split_unit
+from fdrsvm.decision.goals import share_limits
 from fdrsvm.errors import InvalidInputError
 from fdrsvm.inspection import certifying
 from fdrsvm.inspection.comparison import LOCAL
 from fdrsvm.inspection.fitted import names_for
 from fdrsvm.inspection.rendering import number
 from fdrsvm.inspection.scores import MODEL, POOLED, Score, found_words, percent
-from fdrsvm.inspection.stragglers import LEVEL, is_clearly_below, share_limits
+from fdrsvm.inspection.stragglers import LEVEL, is_clearly_below
 from fdrsvm.model.linear_model import ALARM, PROBABILITIES, TUNING, LinearModel
 from fdrsvm.model.trained_ball import ROBUST
 from fdrsvm.model.unscaling import Scaling
@@ -285,7 +286,7 @@ def settings_words(model: LinearModel, place: int | None) -> dict[str, str]:
 
 
 def _limits(part: int | None, whole: int) -> tuple[float, float]:
-    low, high = share_limits(np.array(part or 0), np.array(whole), LEVEL / 2.0)
+    low, high = share_limits(part or 0, whole, LEVEL / 2.0)
     return float(low), float(high)
 
 
