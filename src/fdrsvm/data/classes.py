@@ -32,6 +32,7 @@ from fdrsvm.data.findings import (
     Sheet,
     Texts,
     alike_names,
+    number_of,
     percent,
     to_ignore,
 )
@@ -207,7 +208,7 @@ def check_balance(
             notes.add(
                 "few rows",
                 "warn",
-                f"{name!r} has {n} row{'s' * (n > 1)}; cross-validation in five folds needs "
+                f"{name!r} has {number_of(n, 'row')}; cross-validation in five folds needs "
                 f"{_FOLDS}, two in each",
                 "collect more such rows, or train without tuning",
                 column=label,
@@ -237,7 +238,7 @@ def check_clients(
         own = {name: tally[client, name] for name in classes if tally[client, name]}
         n = sum(own.values())
         if n < _SMALL:
-            what = f"has {n} row{'s' * (n != 1)} with a label; below {_SMALL} chance decides"
+            what = f"has {number_of(n, 'row')} with a label; below {_SMALL} chance decides"
             notes.add("few rows", "warn", what, "collect more rows", client=client, column=label)
         if len(own) == 1 and len(clients) > 1:
             (only,) = own

@@ -100,7 +100,6 @@ class Sheet:
     ----------
     where : str
         Its client, or its file's name where a column tells the client.
-    path : Path
     table : Table
         All columns.
     cells : mapping from str to ColumnCells
@@ -114,7 +113,6 @@ class Sheet:
     """
 
     where: str
-    path: Path
     table: Table
     cells: Mapping[str, ColumnCells]
     labels: Texts | None
@@ -199,7 +197,7 @@ def read_sheet(where: str, path: Path, settings: DataSettings, notes: Notebook) 
     clients = np.full(table.n_rows, where, dtype=object)
     if settings.client_column is not None:
         clients = clients_of(table, where, settings.client_column, notes)
-    return Sheet(where, path, table, cells, labels, clients, has_numbers)
+    return Sheet(where, table, cells, labels, clients, has_numbers)
 
 
 def find_files(settings: DataSettings, notes: Notebook) -> list[tuple[str, Path]]:

@@ -215,12 +215,13 @@ def read_training_data(
     names = client_labels.tolist()
     if "" in names:
         raise InvalidInputError("clients", "labels must not be empty", "some are")
-    read = []
+    read, totals = [], []
     for name, rows in zip(names, groups, strict=True):
         own = (X[rows], codes[rows], weights[rows])
-        read.append(_make_client(name, by_class, *(merge_equal_rows(*own) if merge else own)))
+        client = _make_client(name, by_class, *(merge_equal_rows(*own) if merge else own))
+        read.append(client)
+        totals.append(client.total)
     class_totals = np.bincount(codes, weights, len(classes)).astype(np.float64)
-    totals = [client.total for client in read]
     known = (classes, class_totals, by_class, client_labels)
     return TrainingData(*known, tuple(read), n_clipped, names, totals)
 

@@ -129,7 +129,7 @@ class AlarmThreshold(BaseEstimator):  # type: ignore[misc]
         if isinstance(clients, str):
             rule = "must be one label for each row, or a column of X_healthy"
             raise InvalidInputError("clients", rule, f"there is no column {clients!r}")
-        self._linear = _with_fault(model, self.pos_label)
+        self._linear = with_fault(model, self.pos_label)
         scores = self._linear.decision_function(X_healthy)
         if self._linear.positive != 1:  # larger the more a row looks like a fault
             scores = -scores
@@ -410,7 +410,7 @@ def _split_clients(X: Any, clients: Any) -> tuple[Any, Any]:
     return X[[name for name in columns if name != clients]], np.asarray(X[clients])
 
 
-def _with_fault(model: Any, pos_label: Any) -> LinearModel:
+def with_fault(model: Any, pos_label: Any = None, argument: str = "pos_label") -> LinearModel:
     """A model of two classes that knows which is the fault; our own keep their certificate."""
     linear = read_linear(model)
     own = getattr(model, "_linear_model", None)
@@ -423,7 +423,7 @@ def _with_fault(model: Any, pos_label: Any) -> LinearModel:
     if pos_label is None:
         return linear
     same = [label for label in linear.classes if label == pos_label]  # 1 and 1.0
-    place = positive_class(linear.classes, (0, 0), same[0] if same else pos_label)
+    place = positive_class(linear.classes, (0, 0), same[0] if same else pos_label, argument)
     return linear.with_record(**{POSITIVE: linear.classes[place or 0]})
 
 

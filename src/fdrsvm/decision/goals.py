@@ -12,16 +12,14 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 from scipy.special import betaincinv
 
 from fdrsvm.core.arrays import Array, check_choice, check_positive
+from fdrsvm.data.training_data import Codes
 from fdrsvm.errors import InvalidInputError
 
 F1 = "f1"  # of the class that is looked for, as are the goals below
 DEFAULT_SCORING = "balanced_accuracy"
-
-Codes: TypeAlias = npt.NDArray[np.intp]
 
 
 @dataclass(frozen=True)

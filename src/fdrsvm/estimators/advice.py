@@ -245,8 +245,9 @@ class HasRows(Protocol):
 
 def look_at_columns(clients: Sequence[HasRows], names: Sequence[str] | None) -> ColumnAdvice:
     """Advice about the columns of all clients' rows together."""
-    low, high = column_ranges([client.X for client in clients])
-    labels = [f"column {at}" for at in range(len(low))] if names is None else [*map(repr, names)]
+    low, high = column_ranges(clients)
+    unnamed = map("column {}".format, range(len(low)))
+    labels = list(unnamed if names is None else map(repr, names))
     largest = max(0.0, float(high.max()), -float(low.min()))
     size = ""
     if largest != 0.0 and not _SMALL <= largest <= _LARGE:
@@ -258,12 +259,14 @@ def look_at_columns(clients: Sequence[HasRows], names: Sequence[str] | None) -> 
     return ColumnAdvice(size, unlike_scales(high - low, labels), find_ids(clients, names, labels))
 
 
-def column_ranges(parts: Sequence[Matrix]) -> tuple[Array, Array]:
-    """The least and the largest value of each column, over all clients."""
-    ends = [(X.min(axis=0), X.max(axis=0)) for X in parts]
-    if sparse.issparse(parts[0]):
-        ends = [(low.toarray().ravel(), high.toarray().ravel()) for low, high in ends]
-    lows, highs = zip(*ends, strict=True)
+def column_ranges(clients: Sequence[HasRows]) -> tuple[Array, Array]:
+    """The least and the largest value of each column."""
+    lows, highs = [], []
+    for client in clients:
+        low, high = client.X.min(axis=0), client.X.max(axis=0)
+        is_sparse = sparse.issparse(client.X)
+        lows.append(low.toarray().ravel() if is_sparse else low)
+        highs.append(high.toarray().ravel() if is_sparse else high)
     return np.min(lows, axis=0), np.max(highs, axis=0)
 
 
