@@ -149,9 +149,7 @@ def _split(model: LinearModel, rows: Rows) -> tuple[Rows, Rows | None]:
 
 def _like_training(model: LinearModel, rows: Rows) -> list[str]:
     """All that the file lets us ask: whether a client has as many rows as it had in training."""
-    data = model.record.get("data")
-    known = data.get("rows") if isinstance(data, dict) else None
-    trained = known if isinstance(known, dict) else {}
+    trained = model.record.get("data", {}).get("rows", {})
     counts = rows.counts()
     same = [name for name, count in counts.items() if trained.get(name) == count]
     if not same and trained and len(rows.X) == sum(trained.values()):

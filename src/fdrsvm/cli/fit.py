@@ -174,7 +174,9 @@ def _tuning_lines(model: LinearModel) -> Iterator[str]:
     for name, value in from_plain(found["chosen"]).items():
         values = value.values() if isinstance(value, dict) else [value]
         texts = {number(one) if isinstance(one, float) else str(one or "none") for one in values}
-        said = next(iter(texts)) if len(texts) == 1 else f"by client, {min(texts)} to {max(texts)}"
+        said = next(iter(texts))
+        if len(texts) > 1:
+            said = f"by client, {number(min(values))} to {number(max(values))}"
         yield f"  {names.get(name, name)}: {said}"
     if model.positive is None:
         return

@@ -221,9 +221,8 @@ def read_training_data(
         client = _make_client(name, by_class, *(merge_equal_rows(*own) if merge else own))
         read.append(client)
         totals.append(client.total)
-    class_totals = np.bincount(codes, weights, len(classes)).astype(np.float64)
-    known = (classes, class_totals, by_class, client_labels)
-    return TrainingData(*known, tuple(read), n_clipped, names, totals)
+    by_label = (np.bincount(codes, weights, len(classes)).astype(np.float64), by_class)
+    return TrainingData(classes, *by_label, client_labels, tuple(read), n_clipped, names, totals)
 
 
 def _make_client(name: Any, by_class: Array, X: Matrix, codes: Codes, weights: Array) -> Client:

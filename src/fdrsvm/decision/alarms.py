@@ -262,7 +262,7 @@ class Wish:
         if self.trim:
             asked += f" and {_percent(float(self.trim))} left out"
         of_whom = "" if None in counts else " of every client"
-        lowest = min(few.values())
+        lowest = self.lowest_rate(min(few.values()))
         have = ", ".join(
             f"there are {n}" if client is None else f"client {client!r} has {n}"
             for client, n in few.items()
@@ -271,8 +271,8 @@ class Wish:
         raise InvalidInputError(
             "X_healthy",
             f"must hold at least {needed} healthy rows{of_whom} for {asked}",
-            f"{have}; record more{leave}, or ask for a rate of {self.lowest_rate(lowest):g} or "
-            "more",
+            f"{have}; record more{leave}"
+            + (f", or ask for a rate of {lowest:g} or more" if lowest < 1.0 else ""),
         )
 
     def lowest_rate(self, n_rows: int) -> float:

@@ -252,7 +252,7 @@ worst_case_risk_per_client_, n_iter_, stop_reason_, history_, client_labels_
             features; see :meth:`FDRSVC.fit`. Without ``refit`` it is about the held-out rows.
         """
         refit, n_folds = check_flag(self.refit, "refit"), check_count(self.cv, "cv", 2)
-        for name in ("best_estimator_", *self._of_best):
+        for name in ("best_estimator_", "_held_out", *self._of_best):
             self.__dict__.pop(name, None)  # a fit without ``refit`` leaves no older model behind
         check_label_values(y, "y")
         y = column_or_1d(y, warn=True)  # here, since it is read more than once
@@ -295,6 +295,11 @@ worst_case_risk_per_client_, n_iter_, stop_reason_, history_, client_labels_
         """Have ``tell`` called with the number of trials done, and of all, during the next fit."""
         self._tell = tell
 
+    def __getstate__(self) -> dict[str, Any]:
+        """What pickles and copies have: no score of any row, and nobody who listens."""
+        state = dict(super().__getstate__())
+        return {key: value for key, value in state.items() if key not in ("_held_out", "_tell")}
+
     def held_out_rows(self) -> dict[str, CalibrationRows]:
         """By client, scores of rows that the model of their fold has not seen, of the best run.
 
@@ -336,7 +341,10 @@ worst_case_risk_per_client_, n_iter_, stop_reason_, history_, client_labels_
             return self.param_grid
         own, usual = self.get_params(deep=False), type(self)().get_params(deep=False)
         free = [
-            name for name in DEFAULT_GRID if own[name] is usual[name] or own[name] == usual[name]
+            name
+            for name in DEFAULT_GRID
+            # A list of one entry per client is no default, and of an array "==" gives an array.
+            if np.ndim(own[name]) == 0 and own[name] == usual[name]
         ]
         return free or {"epsilon": [self.epsilon]}
 

@@ -437,7 +437,8 @@ def tabulate(
             mean[k], std[k] = known.mean(), known.std()
     is_flat = np.array([one.is_flat for one in assessed])
     ranked = np.nan_to_num(pooled, nan=-np.inf)
-    if not is_flat.all():  # whatever their score: nothing is proved about a ranking by w = 0
+    if (~is_flat & ~np.isnan(pooled)).any():  # one that failed is no better than a flat one
+        # Whatever their score: nothing is proved about a ranking by w = 0.
         ranked[is_flat] = -np.inf
     return {
         "params": [dict(point) for point in points],

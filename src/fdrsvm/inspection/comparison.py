@@ -1,10 +1,12 @@
 """Other models beside a model: ours trained alone, jointly or on pooled rows, and scikit-learn's.
 
 What is fair: all are scored on the same rows. Ours share the model's parameters and scaling, so
-that the radius means the same. If the model's threshold is 0, they are cut there too; if it was
-tuned, each is cut where the balanced accuracy on its own training rows is best, for another model's
-scores need another threshold. Logistic regression and gradient boosting get the model's class
-weights and are cut at a probability of one half. Average precision needs no cut.
+that the radius means the same. Where clients have radii of their own, pooled rows have the mean
+over the rows: the ball of that radius holds every mixture of distributions in the clients' own. If
+the model's threshold is 0, they are cut there too; if it was tuned, each is cut where the balanced
+accuracy on its own training rows is best, for another model's scores need another threshold.
+Logistic regression and gradient boosting get the model's class weights and are cut at a probability
+of one half. Average precision needs no cut.
 """
 
 from __future__ import annotations
@@ -32,7 +34,7 @@ from fdrsvm.inspection.scores import (
     score_each,
 )
 from fdrsvm.model.linear_model import LinearModel
-from fdrsvm.model.trained_ball import ROBUST
+from fdrsvm.model.trained_ball import ROBUST, balls
 from fdrsvm.model.unscaling import Scaling
 
 Tune: TypeAlias = Callable[[LinearModel, Rows], float]
@@ -83,32 +85,42 @@ def compare(
     """
     check_fits(model, rows)
     check_fits(model, training)
-    place = fault_place(model, rows, positive)
-    names = rows.client_names
-    unknown = sorted(set(names) - set(training.client_names))
+    place, names = fault_place(model, rows, positive), rows.client_names
+    unknown = ", ".join(map(repr, sorted(set(names) - set(training.client_names))))
     if unknown:
-        raise InvalidInputError(
-            "compare",
-            "must have training rows of every client that is scored",
-            f"none of {', '.join(map(repr, unknown))}",
-        )
+        rule = "must have training rows of every client that is scored"
+        raise InvalidInputError("compare", rule, f"none of {unknown}")
     params = comparable_params(model)
     central_params = {name: params[name] for name in ("epsilon", *_SHARED)}
     federated_params = params if model.estimator == "FDRSVC" else central_params
+    radii: dict[str, float] = {}
+    if not isinstance(params["epsilon"], str | float | int):
+        radii = {one: ball.epsilon for one, ball in balls(model, training.counts()).items()}
+        federated_params = {**params, "epsilon": radii}
     training = replace(training, y=np.array(model.classes)[training.codes(model.classes)])
     own = {name: training.of(name) for name in names}
 
     def at_each(kind: str, train: Callable[[Rows], Classifier]) -> dict[str, Classifier | str]:
         return {name: _train(f"{kind} model of {name}", train, own[name], tell) for name in names}
 
-    of_rows = partial(train_ours, model, "DRSVC", central_params, tune, tell)
+    def of_all(kind: str, train: Callable[[Rows], Classifier]) -> dict[str, Classifier | str]:
+        return dict.fromkeys(names, _train(f"{kind} model", train, training, tell))
+
+    def of_rows(mine: Rows) -> LinearModel:
+        given = central_params
+        if radii:
+            mean = sum(radii[one] * count for one, count in mine.counts().items()) / len(mine.X)
+            given = {**central_params, "epsilon": mean}
+        return train_ours(model, "DRSVC", given, tune, tell, mine)
+
     of_clients = partial(train_ours, model, "FDRSVC", federated_params, tune, tell)
-    joint = {FEDERATED: of_clients, CENTRAL: of_rows}
-    contenders = {LOCAL: at_each(LOCAL, of_rows)}
-    for kind, train in joint.items():
-        contenders[kind] = dict.fromkeys(names, _train(f"{kind} model", train, training, tell))
-    for kind, train_other in library_models(params.get("class_weight")).items():
-        contenders[kind] = at_each(kind, train_other)
+    others = library_models(params.get("class_weight"))
+    contenders = {
+        LOCAL: at_each(LOCAL, of_rows),
+        FEDERATED: of_all(FEDERATED, of_clients),
+        CENTRAL: of_all(CENTRAL, of_rows),
+        **{kind: at_each(kind, train) for kind, train in others.items()},
+    }
     return [
         one
         for kind, models in contenders.items()
@@ -139,18 +151,18 @@ def train_ours(
 
 
 def comparable_params(model: LinearModel) -> dict[str, Any]:
-    """The model's parameters, if models of one client or of all rows can share them."""
+    """The model's parameters, if models of one client or of all rows can share all but radii."""
     if model.estimator not in ROBUST:
         raise UnsupportedError(
             f"a comparison is for models of {' and '.join(ROBUST)}, whose parameters all three "
             f"models share; this is one of {model.estimator}"
         )
     params = {name: from_plain(value) for name, value in model.params.items()}
-    for name in ("epsilon", "kappa"):
-        if not isinstance(params[name], str | float | int):
-            raise UnsupportedError(
-                f"a comparison needs one {name} for all clients; this model has one for each"
-            )
+    if not isinstance(params["kappa"], float | int):
+        raise UnsupportedError(
+            "a comparison needs one kappa for all clients; this model has one for each: train one "
+            "with a single number (fdrsvm fit --set kappa=...)"
+        )
     return params
 
 

@@ -122,7 +122,7 @@ def fault_place(model: LinearModel, rows: Rows, label: Any = None) -> int | None
             )
         return None
     kept = model.record.get(POSITIVE)
-    if label is None and str(kept) in map(str, model.classes):
+    if label is None and kept is not None and str(kept) in map(str, model.classes):
         label = kept
     totals = np.bincount(rows.codes(model.classes), minlength=2)
     return positive_class(model.classes, totals, label, "fault")

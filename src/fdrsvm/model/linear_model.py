@@ -128,7 +128,8 @@ class LinearModel:
         """
         if len(self.classes) > 2:
             return None
-        return 0 if str(self.record.get(POSITIVE)) == str(self.classes[0]) else 1
+        kept = self.record.get(POSITIVE)  # None is no label, where "None" may be one
+        return 0 if kept is not None and str(kept) == str(self.classes[0]) else 1
 
     @property
     def alarm_statement(self) -> str | None:
