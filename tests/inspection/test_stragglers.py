@@ -5,12 +5,12 @@ import pytest
 from scipy.stats import binom, binomtest
 
 from fdrsvm.data.rows import Rows
+from fdrsvm.decision.goals import share_limits
 from fdrsvm.inspection.scores import score
 from fdrsvm.inspection.stragglers import (
     LEVEL,
     is_clearly_below,
     is_hardly_a_guess,
-    share_limits,
     stragglers,
 )
 from fdrsvm.model.linear_model import LinearModel

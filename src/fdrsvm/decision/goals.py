@@ -12,8 +12,10 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import numpy as np
+from scipy.special import betaincinv
 
 from fdrsvm.core.arrays import Array, check_choice, check_positive
+from fdrsvm.data.training_data import Codes
 from fdrsvm.errors import InvalidInputError
 
 F1 = "f1"  # of the class that is looked for, as are the goals below
@@ -67,6 +69,18 @@ class FalseAlarmRate:
 
 Goal: TypeAlias = MissCost | FalseAlarmRate
 Scoring: TypeAlias = str | Goal | Callable[[Array], float]
+
+
+def count_rows(
+    codes: Codes, predicted: Codes, n_classes: int, weights: Array | None = None
+) -> Array:
+    """The counts of some rows, from the positions of their true and predicted classes.
+
+    A row of weight 2 counts as two.
+    """
+    counts = np.zeros((n_classes, n_classes))
+    np.add.at(counts, (codes, predicted), 1.0 if weights is None else weights)
+    return counts
 
 
 def score_counts(counts: Array, scoring: Scoring, positive: int = 1) -> float:
@@ -143,6 +157,18 @@ def _f1_scores(counts: Array) -> Array:
     totals = counts.sum(axis=0) + counts.sum(axis=1)
     with np.errstate(invalid="ignore"):
         return np.asarray(2.0 * np.diag(counts) / totals)
+
+
+def share_limits(parts: Any, wholes: Any, level: float) -> tuple[Array, Array]:
+    """Lower and upper limit of shares, each exceeded with probability ``level`` at most.
+
+    By Clopper and Pearson: the quantiles ``level`` of Beta(k, n - k + 1) and 1 - ``level`` of
+    Beta(k + 1, n - k); 0 and 1 at the ends.
+    """
+    k, n = np.asarray(parts, dtype=float), np.asarray(wholes, dtype=float)
+    low = np.where(k > 0.0, betaincinv(np.maximum(k, 1.0), n - k + 1.0, level), 0.0)
+    high = np.where(k < n, betaincinv(k + 1.0, np.maximum(n - k, 1.0), 1.0 - level), 1.0)
+    return low, high
 
 
 def balanced_accuracy(counts: Array) -> float:

@@ -17,10 +17,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-from scipy.special import betaincinv
 
 from fdrsvm.core.arrays import Array
 from fdrsvm.data.rows import Rows
+from fdrsvm.decision.goals import share_limits
 from fdrsvm.inspection.scores import (
     MODEL,
     POOLED,
@@ -33,18 +33,6 @@ from fdrsvm.model.linear_model import LinearModel
 
 LEVEL = 0.05
 MATTERS = 0.05
-
-
-def share_limits(parts: Array, wholes: Array, level: float) -> tuple[Array, Array]:
-    """Lower and upper limit of shares, each exceeded with probability ``level`` at most.
-
-    By Clopper and Pearson: the quantiles ``level`` of Beta(k, n - k + 1) and 1 - ``level`` of
-    Beta(k + 1, n - k); 0 and 1 at the ends.
-    """
-    k, n = np.asarray(parts, dtype=float), np.asarray(wholes, dtype=float)
-    low = np.where(k > 0.0, betaincinv(np.maximum(k, 1.0), n - k + 1.0, level), 0.0)
-    high = np.where(k < n, betaincinv(k + 1.0, np.maximum(n - k, 1.0), 1.0 - level), 1.0)
-    return low, high
 
 
 def is_clearly_below(one: Array, other: Array, level: float = LEVEL) -> bool:
