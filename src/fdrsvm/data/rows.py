@@ -40,6 +40,7 @@ Labels: TypeAlias = npt.NDArray[Any]
 REFUSE, DROP = "refuse", "drop"
 _OPTIONS = {"label": "--label", "client": "--client-column"}
 _MOST_LISTED = 12
+_MOST_REASONS = 5
 _KINDS = {"date": " (dates or times)", "id": " (all different, as names of rows are)", "text": ""}
 
 
@@ -366,16 +367,21 @@ def read_readings(
         rest = table.without(*_taken(settings), *(() if may_have_more else keep))
         wanted = _check_columns(rest, wanted, where, may_have_more=may_have_more)
         X, reasons = np.empty((rest.n_rows, len(wanted))), [""] * rest.n_rows
+        n_faults = np.zeros(rest.n_rows, dtype=int)
         outside = np.zeros(rest.n_rows, dtype=bool)
         for p, name in enumerate(wanted):
             rule = settings.rule_of(name)
             X[:, p], broken, _ = _read_feature(rest[name], rule, clip=settings.clip)
             for row in np.flatnonzero(broken | np.isnan(X[:, p])):
-                words = f"{name!r} is {_kind(rest[name][row])}"
-                reasons[row] = f"{reasons[row]}; {words}" if reasons[row] else words
+                n_faults[row] += 1
+                if n_faults[row] <= _MOST_REASONS:  # an empty row of a wide file has very many
+                    words = f"{name!r} is {_kind(rest[name][row])}"
+                    reasons[row] = f"{reasons[row]}; {words}" if reasons[row] else words
             low, high = _limits(rule)
             outside |= (X[:, p] < low) | (X[:, p] > high)
-        n_outside = int(np.count_nonzero(outside & (np.array(reasons) == "")))
+        for row in np.flatnonzero(n_faults > _MOST_REASONS):
+            reasons[row] += f"; and {n_faults[row] - _MOST_REASONS} more"
+        n_outside = int(np.count_nonzero(outside & (n_faults == 0)))
         texts = {name: list(table.texts[name]) for name in keep}
         notes = {name: table.notes[name] for name in wanted if name in table.notes}
         parts.append(Readings(X, names, table.row_numbers, texts, reasons, n_outside, notes))

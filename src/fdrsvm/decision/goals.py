@@ -185,9 +185,8 @@ _SCORES: dict[str, Callable[[Array], float]] = {
 }
 
 
-# As typed, and as said: what comes after "=" is a number, in percent if it says so.
+# As typed; two more goals have a number.
 _TYPED = {"balanced": DEFAULT_SCORING, "f1": F1, "f1-macro": "f1_macro", "accuracy": "accuracy"}
-_TYPED_GOALS: dict[str, type[Goal]] = {"cost": MissCost, "false-alarms": FalseAlarmRate}
 DEFAULT_GOAL = "balanced"
 TYPED_FORMS = "balanced, f1, f1-macro, accuracy, cost=RATIO or false-alarms=PERCENT%"
 
@@ -196,10 +195,13 @@ def read_goal(text: str) -> Scoring:
     """What a user typed, such as "f1", "cost=20" or "false-alarms=1%"."""
     name, _, value = text.partition("=")
     try:
-        if name in _TYPED and not value:
-            return _TYPED[name]
-        number = float(value.removesuffix("%")) / (100.0 if value.endswith("%") else 1.0)
-        return _TYPED_GOALS[name](number)
+        if text in _TYPED:
+            return _TYPED[text]
+        if name == "cost":
+            return MissCost(float(value))
+        if name == "false-alarms" and value.endswith("%"):  # 0.5 alone could mean either
+            return FalseAlarmRate(float(value[:-1]) / 100.0)
+        raise KeyError(name)
     except (KeyError, ValueError) as error:
         found = error.found if isinstance(error, InvalidInputError) else f"it is {text!r}"
         raise InvalidInputError("goal", f"must be {TYPED_FORMS}", found) from None

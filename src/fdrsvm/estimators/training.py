@@ -35,7 +35,7 @@ from fdrsvm.core.plain_json import encode, plain, to_plain
 from fdrsvm.data.rows import DataSettings, Rows
 from fdrsvm.decision.calibration import calibrate
 from fdrsvm.decision.goals import DEFAULT_GOAL, goal_in_words, positive_class, read_goal
-from fdrsvm.errors import DegenerateModelWarning, InvalidInputError
+from fdrsvm.errors import DegenerateModelWarning, FDRSVMError, InvalidInputError
 from fdrsvm.estimators.advice import look_at_columns
 from fdrsvm.estimators.search import DEFAULT_GRID
 from fdrsvm.federated.rounds import Callback
@@ -307,9 +307,13 @@ def train(
     if settings.probabilities:
         per_client, noise = settings.probabilities == "by-client", settings.label_noise
         held_out = estimator.held_out_rows()
-        calibration = calibrate(model, held_out, label_noise=noise, per_client=per_client)
-        model = calibration.model
-        said += calibration.found
+        try:
+            calibration = calibrate(model, held_out, label_noise=noise, per_client=per_client)
+        except FDRSVMError as error:  # nobody should lose the model for it
+            said.append(f"the model has no probabilities: {error}")
+        else:
+            model = calibration.model
+            said += calibration.found
     tol = float(estimator.tol)
     is_short = tol > 0.0 and bool(np.max(estimator.gap_) > tol)
     has_given_up = any(one.has_given_up for one in faults)

@@ -151,6 +151,12 @@ def score_each(
             if place is not None:
                 ranks[mine] = fault_scores(model, rows.X[mine], classes[place])
     if len(names) > 1:
+        if POOLED in groups:
+            raise InvalidInputError(
+                "client",
+                f"must not be called {POOLED!r} beside others: that stands for all rows together",
+                "one is; call it otherwise, --client NAME=FILE",
+            )
         groups[POOLED] = np.ones(len(codes), dtype=bool)
     notes = {name: model for name, model in models.items() if isinstance(model, str)}
     if notes:
