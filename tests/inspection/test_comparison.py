@@ -39,7 +39,7 @@ def test_rows():
 @pytest.fixture(scope="module")
 def model(training):
     params = {"epsilon": 0.001, "class_weight": "balanced", "tol": 1e-6}
-    return train(FitSettings(params=params), training).model
+    return train(FitSettings(params=params, tune=False), training).model
 
 
 def by_name(scores):
@@ -130,7 +130,7 @@ def test_more_classes_are_compared_too(training):
 
 def test_a_mapping_of_class_weights_reaches_all(training, test_rows):
     params = {"epsilon": 0.001, "class_weight": {"Fault": 1.0, "ok": 1e-6}}
-    model = train(FitSettings(params=params), training).model
+    model = train(FitSettings(params=params, tune=False), training).model
     for one in compare(model, test_rows, training):
         if one.model != "boosting":
             assert one.recall == 1.0  # a missed fault outweighs every false alarm

@@ -1,5 +1,7 @@
 """A plant that does worse is named, a plant with bad luck is not."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from scipy.stats import binom, binomtest
@@ -144,3 +146,12 @@ def test_a_single_client_called_as_all_rows_are_is_judged_like_another():
             one = Rows(rows.X, y, np.full(len(rows.X), name), ("x",))
             said[name] = [text.replace(name, "") for text in said_of(model, one).values()]
         assert said["all"] == said["north"]
+
+
+def test_other_models_and_a_client_called_all_change_nothing():
+    model, rows = federation(shift=3.0)
+    own = score(model, rows)
+    others = [replace(one, model="local", counts=None, balanced_accuracy=0.0) for one in own]
+    assert stragglers(model, rows, own + others) == stragglers(model, rows, own)
+    alone = Rows(rows.X, rows.y, np.full(len(rows.X), "all"), ("x",))
+    assert said_of(model, alone) == {}  # it is right about three of four plants

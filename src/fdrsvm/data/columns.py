@@ -156,11 +156,11 @@ def words_of_text(every: Sequence[ColumnCells], n: int) -> tuple[str, Severity, 
     texts = [item for cells in every for item in cells.raw[cells.text]]
     kind, n_distinct = kind_of_text(texts), len(set(map(str, texts)))
     if kind == "date":
-        return kind, "stop", "holds dates or times, and no reading"
+        return "date", "stop", "holds dates or times, and no reading"
     if kind == "id":
-        return kind, "stop", f"looks like an id: {n_distinct} texts, all different"
+        return "id", "stop", f"looks like an id: {n_distinct} texts, all different"
     share = "" if len(texts) == n else f" in {percent(len(texts), n)} of the rows"
-    return kind, "stop", f"holds text{share}, {n_distinct} different, where numbers are needed"
+    return "text", "stop", f"holds text{share}, {n_distinct} different, where numbers are needed"
 
 
 def rises(cells: ColumnCells, is_whole: bool) -> bool:

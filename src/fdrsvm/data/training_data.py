@@ -210,11 +210,11 @@ def read_training_data(
         raise InvalidInputError(
             "y", "must hold two or more classes over all clients", "there is only one class"
         )
-    by_class = _class_weights(class_weight, classes, codes, weights)
+    by_class = np.ones(len(classes))
+    if class_weight is not None:
+        by_class = _class_weights(class_weight, classes, codes, weights)
     client_labels, groups = rows_by_client(labels)
     names = client_labels.tolist()
-    if "" in names:
-        raise InvalidInputError("clients", "labels must not be empty", "some are")
     read, totals = [], []
     for name, rows in zip(names, groups, strict=True):
         own = (X[rows], codes[rows], weights[rows])
@@ -226,6 +226,8 @@ def read_training_data(
 
 
 def _make_client(name: Any, by_class: Array, X: Matrix, codes: Codes, weights: Array) -> Client:
+    if name == "":
+        raise InvalidInputError("clients", "labels must not be empty", "some are")
     if weights.max() > _LARGE:
         raise InvalidInputError(
             "sample_weight", f"must be below {_LARGE:g}", f"client {name!r} has a larger one"
@@ -403,8 +405,6 @@ def _class_weights(
     class_weight: Any, classes: npt.NDArray[Any], codes: Codes, weights: Array
 ) -> Array:
     """One weight per class: the given one, else 1, or "balanced" over all clients' rows."""
-    if class_weight is None:
-        return np.ones(len(classes))
     if isinstance(class_weight, str):
         check_choice(class_weight, "class_weight", ("balanced",))
         counts = np.bincount(codes, weights=weights)

@@ -92,25 +92,22 @@ def compare(
         raise InvalidInputError("compare", rule, f"none of {unknown}")
     params = comparable_params(model)
     central_params = {name: params[name] for name in ("epsilon", *_SHARED)}
+    radii = own_radii(model, params["epsilon"], training)
     federated_params = params if model.estimator == "FDRSVC" else central_params
-    radii: dict[str, float] = {}
-    if not isinstance(params["epsilon"], str | float | int):
-        radii = {one: ball.epsilon for one, ball in balls(model, training.counts()).items()}
-        federated_params = {**params, "epsilon": radii}
+    federated_params = federated_params | ({"epsilon": radii} if radii else {})
     training = replace(training, y=np.array(model.classes)[training.codes(model.classes)])
-    own = {name: training.of(name) for name in names}
 
     def at_each(kind: str, train: Callable[[Rows], Classifier]) -> dict[str, Classifier | str]:
-        return {name: _train(f"{kind} model of {name}", train, own[name], tell) for name in names}
+        what = f"{kind} model of "
+        return {name: _train(what + name, train, training.of(name), tell) for name in names}
 
     def of_all(kind: str, train: Callable[[Rows], Classifier]) -> dict[str, Classifier | str]:
         return dict.fromkeys(names, _train(f"{kind} model", train, training, tell))
 
     def of_rows(mine: Rows) -> LinearModel:
-        given = central_params
-        if radii:
-            mean = sum(radii[one] * count for one, count in mine.counts().items()) / len(mine.X)
-            given = {**central_params, "epsilon": mean}
+        given = dict(central_params)
+        if radii:  # of rows together the mean, row by row
+            given["epsilon"] = float(np.mean([radii[name] for name in mine.clients.tolist()]))
         return train_ours(model, "DRSVC", given, tune, tell, mine)
 
     of_clients = partial(train_ours, model, "FDRSVC", federated_params, tune, tell)
@@ -148,6 +145,13 @@ def train_ours(
     linear = scaling.fold(made._linear_model())
     is_tuned = model.threshold != 0.0 and len(linear.classes) == 2
     return linear.cut_at(tune(linear, mine)) if is_tuned else linear
+
+
+def own_radii(model: LinearModel, epsilon: Any, training: Rows) -> dict[str, float]:
+    """Each client's radius, where they were not all given as one."""
+    if isinstance(epsilon, str | float | int):
+        return {}
+    return {name: ball.epsilon for name, ball in balls(model, training.counts()).items()}
 
 
 def comparable_params(model: LinearModel) -> dict[str, Any]:

@@ -67,16 +67,14 @@ def stragglers(model: LinearModel, rows: Rows, scores: Sequence[Score]) -> dict[
 
     ``scores`` are those of :func:`fdrsvm.inspection.scores.score` on these rows.
     """
-    ours = [one for one in scores if one.model == MODEL]
-    if len(ours) > 1:  # a single client may be called "all", as after all.csv
-        ours = [one for one in ours if one.client != POOLED]
-    tables = {one.client: np.array(one.counts, dtype=float) for one in ours}
-    whole, level = sum(tables.values()), LEVEL / max(len(tables), 1)
-    if is_hardly_a_guess(np.asarray(whole), level):
-        return {POOLED: f"the model is hardly better than guessing{_numbers(scores[-1])}: {_MEND}"}
+    every = [one for one in scores if one.model == MODEL]  # all rows come last
+    plants = [one for one in every if one.client != POOLED]
+    whole, level = np.array(every[-1].counts, dtype=float), LEVEL / max(len(plants), 1)
+    if is_hardly_a_guess(whole, level):
+        return {POOLED: f"the model is hardly better than guessing{_numbers(every[-1])}: {_MEND}"}
     said = {}
-    for one in ours:
-        counts = tables[one.client]
+    for one in plants:
+        counts = np.array(one.counts, dtype=float)
         others = whole - counts
         if is_clearly_below(counts, others, level):
             shared = (counts.sum(axis=1) > 0.0) & (others.sum(axis=1) > 0.0)
