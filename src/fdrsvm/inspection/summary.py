@@ -173,7 +173,7 @@ def gain_words(joined: Score, alone: Score) -> str:
         return f"gains {points:.1f} points"
     if is_clearly_below(other, one, LEVEL):
         return f"loses {-points:.1f} points"
-    return f"{points:+.1f} points, not clear"
+    return f"{points:+.1f}, not clear"
 
 
 def joining_words(
