@@ -165,7 +165,7 @@ def plant_lines(
 
 
 def gain_words(joined: Score, alone: Score) -> str:
-    """Gains and losses that chance does not explain: limits at 95 % that do not overlap."""
+    """In points of balanced accuracy; clear if chance does not explain it, at 95 %."""
     if alone.counts is None or joined.counts is None:
         return f"cannot be alone: {alone.note}"
     one, other = (np.array(each.counts, dtype=float) for each in (alone, joined))
