@@ -249,7 +249,7 @@ def look_at_columns(clients: Sequence[HasRows], names: Sequence[str] | None) -> 
     Columns are of very different size where one spreads over 100 times as much as another: in one
     radius for all, the smaller ones do not count. A column is taken for an identifier if no two
     rows share a value and these are whole numbers that fill at least half of an evenly spaced
-    range, which readings of 20 rows or more do not.
+    range, which readings of 20 rows or more do not; over all clients, or at each that has so many.
     """
     first = clients[0].X
     n_rows, is_sparse, low = 0, sparse.issparse(first), np.full(first.shape[1], np.inf)
@@ -287,21 +287,28 @@ def look_at_columns(clients: Sequence[HasRows], names: Sequence[str] | None) -> 
         few = first[:_FIRST_ROWS, at]
         if (few != np.round(few)).any():  # of readings hardly any column goes further
             continue
-        values = np.sort(np.concatenate([client.X[:, at] for client in clients]))
-        gaps = np.diff(values)
-        if gaps.min() > 0.0 and spread[at] <= 2.0 * n_rows * gaps.min():
+        columns = [client.X[:, at] for client in clients]
+        # Row numbers may begin again at each client; a few rows are evenly spaced by chance.
+        long = [column for column in columns if len(column) >= _ENOUGH_IDS]
+        if _counts_rows(np.concatenate(columns)) or (long and all(map(_counts_rows, long))):
             counters.append(at)
     if counters:
         listed = ", ".join(labels[at] for at in counters)
+        own = " of a client" if len(clients) > 1 else ""
         typed = " ".join(f"--ignore {shlex.quote(names[at])}" for at in counters) if names else ""
         ids = DegenerateModelWarning(
             f"{listed} {'looks' if len(counters) == 1 else 'look'} like an identifier or a clock: "
-            "no two rows share a value, and the values are evenly spaced",
+            f"no two rows{own} share a value, and the values are evenly spaced",
             "leave out what is no reading",
             f"leave out what is no reading: fdrsvm fit ... {typed}",
             has_given_up=False,
         )
     return ColumnAdvice(size, scales, ids)
+
+
+def _counts_rows(values: Array) -> bool:
+    gaps = np.diff(np.sort(values))
+    return bool(gaps.min() > 0.0 and np.ptp(values) <= 2.0 * len(values) * gaps.min())
 
 
 def mean_hinge(data: TrainingData, models: Array, shares: Array) -> Array:

@@ -29,7 +29,7 @@ from typing import Any
 import numpy as np
 
 import fdrsvm
-from fdrsvm.core.arrays import check_choice
+from fdrsvm.core.arrays import check_choice, check_count
 from fdrsvm.core.files import write_together
 from fdrsvm.core.plain_json import encode, plain, to_plain
 from fdrsvm.data.rows import DataSettings, Rows
@@ -111,13 +111,15 @@ class FitSettings:
         _refuse_unknown(self.params, known, f"parameters of {self.estimator}")
         read_goal(self.goal or DEFAULT_GOAL)
         check_choice(self.probabilities, "probabilities", ("", "shared", "by-client"))
+        check_count(self.folds, "folds", 2)
         if not self.is_tuned:
             for name in ("goal", "label_noise", "probabilities"):
                 if getattr(self, name):
                     raise InvalidInputError(
                         name,
                         "must not be given where nothing is tuned",
-                        "tuning is for FDRSVC, and without --no-tune",
+                        "leave it out, or tune: that is for FDRSVC, and without --no-tune "
+                        "(tune = false)",
                     )
 
 
@@ -202,6 +204,8 @@ def _read_section(section: Any, name: str, path: Path) -> dict[str, Any]:
     if name != "model":
         _refuse_unknown(section, known, f"{path}: keys of [{name}]")
     for key, default in known.items():
+        if type(default) is float and type(section.get(key)) is int:
+            section = {**section, key: float(section[key])}
         if type(section.get(key, default)) is not type(default):
             wanted = type(default).__name__
             raise InvalidInputError(key, f"must be of type {wanted}", f"it is {section[key]!r}")
@@ -289,7 +293,8 @@ def train(
     trained.feature_names_in_ = np.array(rows.feature_names, dtype=object)
     scaled: LinearModel = trained._linear_model()
     faults = [one.message for one in caught if isinstance(one.message, DegenerateModelWarning)]
-    ids = look_at_columns([rows], rows.feature_names).ids  # scaled, they are whole no more
+    own = [rows.of(name) for name in rows.client_names]
+    ids = look_at_columns(own, rows.feature_names).ids  # scaled, they are whole no more
     if ids is not None and not any(str(one) == str(ids) for one in faults):
         faults.append(ids)
     verdict = "; ".join(one.for_command_line for one in faults) or None
