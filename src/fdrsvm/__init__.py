@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from fdrsvm.data.scaling import FederatedMinMaxScaler, FederatedStandardScaler
     from fdrsvm.decision.alarms import AlarmThreshold
     from fdrsvm.decision.calibration import FederatedCalibrator
+    from fdrsvm.decision.goals import FalseAlarmRate, MissCost
     from fdrsvm.estimators.drsvc import DRSVC
     from fdrsvm.estimators.fdrsvc import FDRSVC
     from fdrsvm.estimators.fdrsvccv import FDRSVCCV
@@ -49,6 +50,7 @@ _HOME = {
     "DRSVC": "fdrsvm.estimators.drsvc",
     "FDRSVC": "fdrsvm.estimators.fdrsvc",
     "FDRSVCCV": "fdrsvm.estimators.fdrsvccv",
+    "FalseAlarmRate": "fdrsvm.decision.goals",
     "Feature": "fdrsvm.data.contract",
     "FeatureContract": "fdrsvm.data.contract",
     "FedSVC": "fdrsvm.estimators.fedsvc",
@@ -56,6 +58,7 @@ _HOME = {
     "FederatedMinMaxScaler": "fdrsvm.data.scaling",
     "FederatedStandardScaler": "fdrsvm.data.scaling",
     "MarginLoss": "fdrsvm.core.losses",
+    "MissCost": "fdrsvm.decision.goals",
     "RiskOracle": "fdrsvm.risk.worst_case",
     "WorstCaseDistribution": "fdrsvm.risk.distribution",
     "WorstCaseRisk": "fdrsvm.risk.worst_case",
@@ -81,6 +84,7 @@ __all__ = [
     "CorruptDataError",
     "DegenerateModelWarning",
     "FDRSVMError",
+    "FalseAlarmRate",
     "Feature",
     "FeatureContract",
     "FedSVC",
@@ -90,6 +94,7 @@ __all__ = [
     "InvalidInputError",
     "LeftOutWarning",
     "MarginLoss",
+    "MissCost",
     "MixedInFaultsWarning",
     "NumericalError",
     "QuorumError",

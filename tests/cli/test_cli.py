@@ -163,7 +163,7 @@ def test_progress_is_for_terminals_and_colours_can_be_refused(home, tmp_path):
 def test_an_interrupted_fit_says_so_and_leaves_nothing(home, tmp_path):
     endless = ("algorithm=subgradient", "tol=0", "max_rounds=10000000", "verbose=1")
     options = [part for each in endless for part in ("--set", each)]
-    command = [sys.executable, "-m", "fdrsvm", "fit", str(home / "plants"), *options]
+    command = [sys.executable, "-m", "fdrsvm", "fit", str(home / "plants"), "--no-tune", *options]
     process = subprocess.Popen(
         [*command, "--output", str(tmp_path / "run")],
         stdout=subprocess.PIPE,

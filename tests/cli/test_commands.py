@@ -370,7 +370,7 @@ def faults(tmp_path_factory):
     for name in np.unique(plants):
         own = plants == name
         write_csv(home / "plants" / f"{name}.csv", X[own] * SCALES + OFFSETS, y[own])
-    return home, run("fit", "plants", cwd=home)
+    return home, run("fit", "plants", "--no-tune", cwd=home)
 
 
 SAID = "fdrsvm: the model never predicts 'Fault' (36 of 1200 rows are)"
@@ -387,12 +387,29 @@ def test_fit_says_that_a_model_finds_nothing_and_the_remedy_it_names_works(fault
     assert kept["positive"] == "Fault"
     out = home / "balanced"
     arguments = ("fit", home / "plants", "--class-weight", "balanced", "--output", out)
-    code, _, err = call(capsys, *arguments)
+    code, _, err = call(capsys, *arguments, "--no-tune")
     assert (code, err) == (0, "")
     assert "verdict" not in json.loads((out / "certificate.json").read_text())
     assert load_model(out / "model.safetensors").params["class_weight"] == "balanced"
     found = call(capsys, "evaluate", out / "model.safetensors", home / "plants", "--json")
     assert (found[0], found[2]) == (0, "")
+    assert scores_by(found[1])["model", "all"]["balanced_accuracy"] > 0.65
+
+
+def test_the_default_command_finds_the_faults_and_says_what_it_chose(faults, capsys):
+    home, _ = faults
+    code, out, err = call(capsys, "fit", home / "plants", "--output", home / "tuned")
+    assert (code, err) == (0, "")
+    assert "Tuned by 5-fold cross-validation for balanced accuracy:" in out
+    kept = json.loads((home / "tuned" / "certificate.json").read_text())["tuning"]
+    model = load_model(home / "tuned" / "model.safetensors")
+    assert model.threshold == kept["threshold"]
+    counts = np.array(kept["counts"])
+    assert counts.sum() == 1200
+    assert f"On held-out rows: {counts[0, 0]:g} of 36 'Fault' found, {counts[1, 0]:g} false" in out
+    found = call(
+        capsys, "evaluate", home / "tuned" / "model.safetensors", home / "plants", "--json"
+    )
     assert scores_by(found[1])["model", "all"]["balanced_accuracy"] > 0.65
 
 

@@ -324,6 +324,8 @@ def test_the_positive_class_is_the_rarer_one_or_the_one_asked_for():
     assert positive_class([0, 1], [97, 3]) == 1
     assert positive_class(["a", "b"], [5, 5]) == 1
     assert positive_class([0, 1], [97, 3], "0") == 0
+    assert positive_class([-1.0, 1.0], [3, 97], 1) == 1
+    assert positive_class([False, True], [97, 3], False) == 0
     with pytest.raises(InvalidInputError, match="pos_label: must be one of the classes"):
         positive_class([0, 1], [97, 3], 2)
 

@@ -128,12 +128,14 @@ def positive_class(
         return None
     if pos_label is None:
         return 0 if totals[0] < totals[1] else 1
-    names = [str(one) for one in classes]
-    if str(pos_label) not in names:
+    # 1 is 1.0, and "1" is 1: what is typed is text.
+    same = [k for k, one in enumerate(classes) if one == pos_label or str(one) == str(pos_label)]
+    if not same:
+        names = [str(one) for one in classes]
         raise InvalidInputError(
             argument, f"must be one of the classes {names}", f"it is {pos_label!r}"
         )
-    return names.index(str(pos_label))
+    return same[0]
 
 
 def _f1_scores(counts: Array) -> Array:
