@@ -203,13 +203,16 @@ def _read_section(section: Any, name: str, path: Path) -> dict[str, Any]:
     known = _SECTIONS[name]
     if name != "model":
         _refuse_unknown(section, known, f"{path}: keys of [{name}]")
+    # A whole number will do for a share: 0 is 0.0.
+    given = {
+        key: float(value) if type(value) is int and type(known.get(key)) is float else value
+        for key, value in section.items()
+    }
     for key, default in known.items():
-        if type(default) is float and type(section.get(key)) is int:
-            section = {**section, key: float(section[key])}
-        if type(section.get(key, default)) is not type(default):
+        if type(given.get(key, default)) is not type(default):
             wanted = type(default).__name__
             raise InvalidInputError(key, f"must be of type {wanted}", f"it is {section[key]!r}")
-    return {**known, **section}
+    return {**known, **given}
 
 
 def read_value(value: Any) -> Any:

@@ -1,10 +1,12 @@
 """Other models beside a model: ours trained alone, jointly or on pooled rows, and scikit-learn's.
 
 What is fair: all are scored on the same rows. Ours share the model's parameters and scaling, so
-that the radius means the same. If the model's threshold is 0, they are cut there too; if it was
-tuned, each is cut where the balanced accuracy on its own training rows is best, for another model's
-scores need another threshold. Logistic regression and gradient boosting get the model's class
-weights and are cut at a probability of one half. Average precision needs no cut.
+that the radius means the same. Where clients have radii of their own, pooled rows have the mean
+over the rows: the ball of that radius holds every mixture of distributions in the clients' own. If
+the model's threshold is 0, they are cut there too; if it was tuned, each is cut where the balanced
+accuracy on its own training rows is best, for another model's scores need another threshold.
+Logistic regression and gradient boosting get the model's class weights and are cut at a probability
+of one half. Average precision needs no cut.
 """
 
 from __future__ import annotations
@@ -32,7 +34,7 @@ from fdrsvm.inspection.scores import (
     score_each,
 )
 from fdrsvm.model.linear_model import LinearModel
-from fdrsvm.model.trained_ball import ROBUST
+from fdrsvm.model.trained_ball import ROBUST, balls
 from fdrsvm.model.unscaling import Scaling
 
 Tune: TypeAlias = Callable[[LinearModel, Rows], float]
@@ -95,6 +97,10 @@ def compare(
     params = comparable_params(model)
     central_params = {name: params[name] for name in ("epsilon", *_SHARED)}
     federated_params = params if model.estimator == "FDRSVC" else central_params
+    radii: dict[str, float] = {}
+    if not isinstance(params["epsilon"], str | float | int):
+        radii = {one: ball.epsilon for one, ball in balls(model, training.counts()).items()}
+        federated_params = {**params, "epsilon": radii}
     training = replace(training, y=np.array(model.classes)[training.codes(model.classes)])
     own = {name: training.of(name) for name in names}
 
@@ -114,7 +120,13 @@ def compare(
     def at_each(kind: str, train: Callable[[Rows], Classifier]) -> dict[str, Classifier | str]:
         return {name: _train(f"{kind} model of {name}", train, own[name], tell) for name in names}
 
-    of_rows = partial(train_ours, "DRSVC", central_params)
+    def of_rows(mine: Rows) -> LinearModel:
+        if not radii:
+            return train_ours("DRSVC", central_params, mine)
+        mean = sum(radii[one] * count for one, count in mine.counts().items()) / len(mine.X)
+        return train_ours("DRSVC", {**central_params, "epsilon": mean}, mine)
+
+    joint: dict[str, Callable[[Rows], LinearModel]]
     joint = {FEDERATED: partial(train_ours, "FDRSVC", federated_params), CENTRAL: of_rows}
     contenders = {LOCAL: at_each(LOCAL, of_rows)}
     for kind, train in joint.items():
@@ -129,18 +141,18 @@ def compare(
 
 
 def comparable_params(model: LinearModel) -> dict[str, Any]:
-    """The model's parameters, if models of one client or of all rows can share them."""
+    """The model's parameters, if models of one client or of all rows can share all but radii."""
     if model.estimator not in ROBUST:
         raise UnsupportedError(
             f"a comparison is for models of {' and '.join(ROBUST)}, whose parameters all three "
             f"models share; this is one of {model.estimator}"
         )
     params = {name: from_plain(value) for name, value in model.params.items()}
-    for name in ("epsilon", "kappa"):
-        if not isinstance(params[name], str | float | int):
-            raise UnsupportedError(
-                f"a comparison needs one {name} for all clients; this model has one for each"
-            )
+    if not isinstance(params["kappa"], float | int):
+        raise UnsupportedError(
+            "a comparison needs one kappa for all clients; this model has one for each: train one "
+            "with a single number (fdrsvm fit --set kappa=...)"
+        )
     return params
 
 
