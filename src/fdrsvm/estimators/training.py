@@ -295,11 +295,13 @@ def train(
     trained = estimator.best_estimator_ if settings.is_tuned else estimator
     trained.feature_names_in_ = np.array(rows.feature_names, dtype=object)
     scaled: LinearModel = trained._linear_model()
-    faults = [one.message for one in caught if isinstance(one.message, DegenerateModelWarning)]
+    told = [one.message for one in caught if isinstance(one.message, DegenerateModelWarning)]
+    # Of columns again: the estimator knows no names, and ids that are scaled are whole no more.
     own = [rows.of(name) for name in rows.client_names]
-    ids = look_at_columns(own, rows.feature_names).ids  # scaled, they are whole no more
-    if ids is not None and not any(str(one) == str(ids) for one in faults):
-        faults.append(ids)
+    scales = look_at_columns([replace(rows, X=X)], rows.feature_names).scales
+    ids = look_at_columns(own, rows.feature_names).ids
+    given_up = [one for one in told if one.has_given_up]
+    faults = [one for one in (*given_up, scales, ids) if one is not None]
     verdict = "; ".join(one.for_command_line for one in faults) or None
     record = {
         "scaling": scaling.to_record(),
@@ -326,8 +328,7 @@ def train(
         said += calibration.found
     tol = float(estimator.tol)
     is_short = tol > 0.0 and bool(np.max(estimator.gap_) > tol)
-    has_given_up = any(one.has_given_up for one in faults)
-    return Training(model, rows, tuple(said), is_short, verdict, has_given_up)
+    return Training(model, rows, tuple(said), is_short, verdict, bool(given_up))
 
 
 def _search_params(settings: FitSettings) -> dict[str, Any]:
