@@ -56,7 +56,8 @@ def test_one_file_of_healthy_rows_gives_one_model(fault_is_leak, tmp_path, capsy
     code, out, _ = call(capsys, "export", "st", output)
     assert code == 0
     assert [FunctionBlock(out)(x)["ALARM"] for x in healthy[:5]] == found[:5]
-    assert call(capsys, "evaluate", output, write_csv(tmp_path / "all.csv", X, y))[0] == 0
+    code, _, err = call(capsys, "evaluate", output, write_csv(tmp_path / "all.csv", X, y))
+    assert code == 0, err
 
 
 def test_each_client_has_a_file_and_faults_are_counted(fault_is_leak, tmp_path, capsys):

@@ -79,11 +79,9 @@ def stragglers(model: LinearModel, rows: Rows, scores: Sequence[Score]) -> dict[
 
     ``scores`` are those of :func:`fdrsvm.inspection.scores.score` on these rows.
     """
-    tables = {
-        one.client: np.array(one.counts, dtype=float)
-        for one in scores
-        if one.model == MODEL and one.client != POOLED
-    }
+    # By place and not by name: the last one is of all rows, and a file may be called all.csv.
+    own = [one for one in scores if one.model == MODEL][: len(rows.client_names)]
+    tables = {one.client: np.array(one.counts, dtype=float) for one in own}
     whole, level = sum(tables.values()), LEVEL / max(len(tables), 1)
     if is_hardly_a_guess(np.asarray(whole), level):
         return {POOLED: f"the model is hardly better than guessing{_numbers(scores[-1])}: {_MEND}"}
