@@ -82,7 +82,7 @@ def test_json_has_what_the_table_has(plants, capsys, rng):
     assert code == 1
     assert content["can_train"] is False
     assert content["ignore"] == ["part", "shift"]
-    assert content["command"] == f"fdrsvm fit {plants} --ignore part --ignore shift"
+    assert content["command"] == f"fdrsvm fit {plants} --missing drop --ignore part --ignore shift"
     (gap,) = [one for one in content["findings"] if one["kind"] == "missing"]
     assert (gap["client"], gap["column"], gap["row"]) == ("south", "flow", 8)
     assert set(gap) == {"kind", "severity", "client", "column", "row", "what", "remedy"}

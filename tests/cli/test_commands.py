@@ -226,7 +226,9 @@ def test_files_that_do_not_fit_the_model_are_named(command, home, model, tmp_pat
     none = tmp_path / "none.safetensors"
     line = error_line(capsys, command, none, home / "plants")
     assert line == f"fdrsvm: {none}: No such file or directory"
-    assert "Is a directory" in error_line(capsys, command, tmp_path, home / "plants")
+    assert "a folder; give the model.safetensors in it" in error_line(
+        capsys, command, tmp_path, home / "plants"
+    )
     other = home / "plants-run" / "certificate.json"
     for wrong in (other, next((home / "plants").iterdir())):
         line = error_line(capsys, command, wrong, home / "plants")

@@ -154,11 +154,13 @@ def _like_training(model: LinearModel, rows: Rows) -> list[str]:
     same = [name for name, count in counts.items() if trained.get(name) == count]
     if not same and trained and len(rows.X) == sum(trained.values()):
         same = list(counts)
+    if not same:
+        return []
+    have = ", ".join(f"{name!r} has {counts[name]}" for name in same)
     return [
-        f"client {name!r} has {counts[name]} rows here, as many as in training: if they are the "
-        "same, their scores are lower than those of new rows and there will be more false alarms "
-        "than promised; give rows that were kept out of training"
-        for name in same
+        f"as many rows here as in training ({have}): if they are the same, their scores are lower "
+        "than those of new rows and there will be more false alarms than promised; give rows that "
+        "were kept out of training"
     ]
 
 

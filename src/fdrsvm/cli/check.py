@@ -105,10 +105,9 @@ def _show(report: Report, written: Path | None) -> None:
     if n_left:
         asks = "1 finding asks" if n_left == 1 else f"{n_left} findings ask"
         say(f"{asks} for mended files or other options: do that, and check again. Then type:")
-    elif any(one.kind == "missing" for one in report.findings) and not (
-        written or report.settings.contract
-    ):
-        say("Values are missing: add --write-contract FILE to this command, then type:")
+    elif report.lacks_values and not (written or report.settings.contract):
+        say("Values are missing. To fill them, add --write-contract FILE to this command and type")
+        say("what it says; to leave such rows out, type:")
     else:
         say("Type next:")
     say(report.command(written))

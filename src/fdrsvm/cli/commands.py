@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import tomllib
 from collections.abc import Callable, Iterable, Sequence
@@ -68,15 +69,21 @@ def named_files(texts: Iterable[str], option: str) -> dict[str, Path]:
     return files
 
 
+_AS_IN_PYTHON = {"True": True, "False": False, "None": None}
+
+
 def setting(text: str) -> tuple[str, Any]:
-    """NAME=VALUE, where the value is as in TOML, or else text."""
+    """NAME=VALUE, where the value is as in TOML or Python, or else text."""
     name, separator, value = text.partition("=")
     if not separator or not name:
         raise InvalidInputError("--set", "must be NAME=VALUE", f"it is {text!r}")
     try:
         return name, tomllib.loads(f"value = {value}")["value"]
     except tomllib.TOMLDecodeError:
-        return name, value
+        pass
+    with contextlib.suppress(ValueError):
+        return name, float(value)  # .5, which TOML does not know
+    return name, _AS_IN_PYTHON.get(value, value)
 
 
 # Options of several commands
@@ -87,7 +94,7 @@ fault_option = click.option(
     "--positive",
     "fault",
     metavar="LABEL",
-    help="Of two classes, the one whose F1 is reported [the rarer one in training].",
+    help="Of two classes, the one that is looked for [the rarer one in training].",
 )
 
 

@@ -66,7 +66,7 @@ def evaluate(
     from fdrsvm.data.rows import read_rows
     from fdrsvm.inspection.comparison import compare as compare_models
     from fdrsvm.inspection.comparison import comparison_words
-    from fdrsvm.inspection.scores import counting_words, fault_place, score
+    from fdrsvm.inspection.scores import counting_words, fault_place, one_class_words, score
     from fdrsvm.model.model_file import load_model
 
     loaded = load_model(model)
@@ -87,6 +87,8 @@ def evaluate(
     say()
     place = fault_place(loaded, rows, fault)
     say_words(counting_words(loaded, place, was_asked_for=fault is not None))
+    for sentence in one_class_words(scores):
+        say_words(sentence)
     for sentence in comparison_words(loaded, scores) if compare else ():
         say_words(sentence)
 

@@ -90,6 +90,11 @@ class Report:
             and (finding.kind != "label" or finding.column == self.settings.label)
         )
 
+    @property
+    def lacks_values(self) -> bool:
+        """Whether rows lack a value, and nothing says what becomes of them."""
+        return any(one.kind == "missing" and one.severity == "stop" for one in self.findings)
+
     def command(self, contract: Path | None = None) -> str:
         """What to type next, with a contract that ``contract.save`` wrote there."""
         given = self.settings
@@ -102,7 +107,7 @@ class Report:
         if self.fault is not None:
             parts.append(f"--fault {shlex.quote(self.fault)}")
         chosen = contract or given.contract
-        if chosen is None and given.missing == "drop":
+        if chosen is None and (given.missing == "drop" or self.lacks_values):
             parts.append("--missing drop")
         if chosen is not None:
             parts.append(f"--contract {shlex.quote(str(chosen))}")

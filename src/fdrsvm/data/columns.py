@@ -183,7 +183,10 @@ def check_cells(
     name: str, held: Sequence[tuple[Sheet, ColumnCells]], notes: Notebook, *, drops: bool
 ) -> None:
     """Missing, infinite and stray text, file by file."""
-    ask = "--contract FILE: it says what becomes of them (--write-contract FILE proposes one)"
+    ask = (
+        "--missing drop leaves such rows out; --contract FILE says what becomes of them "
+        "(--write-contract FILE proposes one)"
+    )
     for sheet, cells in held:
         most = cells.missing.mean() > 0.5
         why = why_text(sheet, name)

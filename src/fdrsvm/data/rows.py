@@ -429,7 +429,9 @@ def _open(
         name, count = Counter(names).most_common(1)[0]
         if count > 1:
             raise InvalidInputError(
-                "data", "clients must have different names", f"{name!r} is there twice"
+                "data",
+                "clients must have different names",
+                f"{name!r} is there twice; --client NAME=FILE gives a file another name",
             )
     return settings, zip(names, map(str, sources), tables, strict=True)
 
@@ -473,7 +475,7 @@ def _read_names(
             where,
             f"column {column!r}: {rule}",
             f"row {table.row_numbers[broken.argmax()]} {failing} "
-            f"({np.count_nonzero(broken)} in all)",
+            f"({np.count_nonzero(broken)} in all); fill in what is missing, or delete these rows",
         )
     return names
 

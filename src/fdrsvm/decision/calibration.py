@@ -379,7 +379,8 @@ def _check_totals(totals: Array, q: float, name: str) -> tuple[float, float]:
         raise InvalidInputError(
             "y",
             "must hold rows of every class, over all clients together",
-            f"{'none' if not wanted > 0.0 else 'every one'} is of {name}",
+            f"{'none' if not wanted > 0.0 else 'every one'} is of {name}; probabilities take more "
+            "rows, or leave them out",
         )
     rarer = min(others, wanted) / (others + wanted)
     if rarer <= q:

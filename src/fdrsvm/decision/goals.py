@@ -115,7 +115,7 @@ def check_scoring(scoring: Any, n_classes: int) -> Scoring:
     if not is_goal:
         check_choice(scoring, "scoring", (F1, *_SCORES))
     if (is_goal or scoring == F1) and n_classes > 2:
-        rule = f"{scoring!r} is for two classes, 'f1_macro' for more"
+        rule = f"{scoring!r} is for two classes, 'f1_macro' for more (--goal f1-macro)"
         raise InvalidInputError("scoring", rule, f"there are {n_classes}")
     return scoring  # type: ignore[no-any-return]
 
@@ -203,8 +203,8 @@ def read_goal(text: str) -> Scoring:
             return FalseAlarmRate(float(value[:-1]) / 100.0)
         raise KeyError(name)
     except (KeyError, ValueError) as error:
-        found = error.found if isinstance(error, InvalidInputError) else f"it is {text!r}"
-        raise InvalidInputError("goal", f"must be {TYPED_FORMS}", found) from None
+        why = f": {error.argument} {error.rule}" if isinstance(error, InvalidInputError) else ""
+        raise InvalidInputError("goal", f"must be {TYPED_FORMS}", f"it is {text!r}{why}") from None
 
 
 def goal_in_words(scoring: Scoring, fault: Any = None) -> str:

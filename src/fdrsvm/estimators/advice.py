@@ -291,7 +291,7 @@ def unlike_scales(spread: Array, labels: Sequence[str]) -> DegenerateModelWarnin
 def find_ids(
     clients: Sequence[HasRows], names: Sequence[str] | None, labels: Sequence[str]
 ) -> DegenerateModelWarning | None:
-    """Of columns that number the rows, by the rule of ``fdrsvm check``."""
+    """Of columns that number the rows, of all clients or of each, by the rule of check."""
     first = clients[0].X
     if sparse.issparse(first):
         return None
@@ -301,7 +301,8 @@ def find_ids(
         if (few != np.round(few)).any() or len(np.unique(few)) < len(few):
             continue  # hardly any column of readings goes further
         name = "" if names is None else names[at]
-        if is_id(name, np.concatenate([client.X[:, at] for client in clients])):
+        parts = [client.X[:, at] for client in clients]
+        if is_id(name, np.concatenate(parts)) or all(is_id(name, part) for part in parts):
             found.append(at)
     if not found:
         return None

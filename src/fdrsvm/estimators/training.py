@@ -29,7 +29,7 @@ from typing import Any
 import numpy as np
 
 import fdrsvm
-from fdrsvm.core.arrays import check_choice
+from fdrsvm.core.arrays import Array, check_choice
 from fdrsvm.core.files import write_together
 from fdrsvm.core.plain_json import encode, plain, to_plain
 from fdrsvm.data.rows import DataSettings, Rows
@@ -290,7 +290,7 @@ def train(
     trained = estimator.best_estimator_ if settings.is_tuned else estimator
     trained.feature_names_in_ = np.array(rows.feature_names, dtype=object)
     scaled: LinearModel = trained._linear_model()
-    faults, said = sort_warnings([one.message for one in caught], rows)
+    faults, said = sort_warnings([one.message for one in caught], rows, X)
     verdict = "; ".join(one.for_command_line for one in faults) or None
     record = {
         "scaling": scaling.to_record(),
@@ -321,18 +321,20 @@ def train(
 
 
 def sort_warnings(
-    caught: Sequence[Warning | str], rows: Rows
+    caught: Sequence[Warning | str], rows: Rows, X: Array
 ) -> tuple[list[DegenerateModelWarning], list[str]]:
     """What is wrong with the model, and what else was said.
 
-    Identifiers are looked for in the rows as they came: scaled, they are whole no more.
+    Columns are looked at again: the estimator knows no names, and ids that are scaled, as in ``X``,
+    are whole no more.
     """
     faults = [one for one in caught if isinstance(one, DegenerateModelWarning)]
     said = [str(one) for one in caught if not isinstance(one, DegenerateModelWarning)]
-    ids = look_at_columns([rows], rows.feature_names).ids
-    if ids is not None:  # which the estimator, that knows no names, may have said of unscaled rows
-        faults = [*(one for one in faults if one.remedy != ids.remedy), ids]
-    return faults, said
+    own = [rows.of(name) for name in rows.client_names]
+    scales = look_at_columns([replace(rows, X=X)], rows.feature_names).scales
+    odd = (scales, look_at_columns(own, rows.feature_names).ids)
+    given_up = [one for one in faults if one.has_given_up]
+    return [*given_up, *(one for one in odd if one is not None)], said
 
 
 def wanted_estimator(settings: FitSettings, labels: Any) -> Any:

@@ -23,6 +23,7 @@ from fdrsvm.inspection.scores import (
     false_alarm_words,
     fault_place,
     found_words,
+    one_class_words,
     score,
 )
 from fdrsvm.inspection.stragglers import stragglers
@@ -98,9 +99,10 @@ def model_page(
         if sample is not None:
             check_row(sample, len(rows.X), "sample")
         subject = _Subject(model, rows)
+        asked, one_sided = fault is not None, one_class_words(scores)
         values |= {
             "score": scores[-1],
-            "counting": counting_words(model, place, was_asked_for=fault is not None),
+            "counting": " ".join([counting_words(model, place, was_asked_for=asked), *one_sided]),
             "clients": client_table(model, rows, scores),
             "radius": radius_chart(subject, is_flat=is_flat),
             "worst_case": worst_case(subject),

@@ -304,6 +304,21 @@ def counting_words(model: LinearModel, place: int | None, *, was_asked_for: bool
     )
 
 
+def one_class_words(scores: Sequence[Score]) -> list[str]:
+    """Whose rows are all of one of two classes, and what the model's scores on them then show."""
+    said = []
+    for one in scores:
+        if one.model != MODEL or one.n_faults is None or 0 < one.n_faults < one.n_rows:
+            continue
+        shows = "faults found, and not false alarms"
+        if one.n_faults == 0:
+            shows = "false alarms, and not whether faults are found"
+        fault = "no" if one.n_faults == 0 else "only"
+        whose = "The rows" if one.client == POOLED else f"The rows of {one.client}"
+        said.append(f"{whose} have {fault} {one.f1_of!r}: they show {shows}.")
+    return said
+
+
 def threshold_words(model: LinearModel) -> str:
     """How the threshold of two classes was chosen, as far as the file tells."""
     tuning = model.record.get(TUNING) or {}

@@ -59,6 +59,8 @@ def load_model(path: PathLike) -> LinearModel:
         If the file was cut or altered, is too large, or is of another kind or a newer version.
     """
     try:
+        if os.path.isdir(path):
+            raise CorruptDataError(f"{_KIND}: a folder; give the model.safetensors in it")
         data = read_capped(path, _MAX_BYTES)
         if data[8:9] != _FIRST:  # a table or a report, given in place of the model
             raise CorruptDataError(
