@@ -92,7 +92,9 @@ def uci_table(rows: list[Row]) -> str:
         ]
         for case in sets
     ]
-    table.append(["**mean**", *(f"{mean(rows, 'UCI', model, 'macro F1'):.3f}" for model in UCI)])
+    for measure in ("macro F1", "balanced accuracy"):
+        means = (f"{mean(rows, 'UCI', model, measure):.3f}" for model in UCI)
+        table.append([f"**mean {measure}**", *means])
     return lines(["set", *UCI], table)
 
 
