@@ -554,16 +554,16 @@ def test_a_file_of_settings_decides(easy, tmp_path, capsys):
         assert said in error_line(capsys, "fit", "--config", path)
 
 
-@pytest.mark.parametrize("others", [0, 2])
-def test_a_file_may_be_called_all(others, easy, tmp_path, capsys):
-    for name, (X, y) in list(zip(["all", "b", "c"], plants_of().values(), strict=False))[
-        : others + 1
-    ]:
-        write(tmp_path / f"{name}.csv", X, y)
-    code, out, err = call(capsys, "evaluate", easy[1], tmp_path)
+def test_a_file_may_be_called_all_unless_there_are_others(easy, tmp_path, capsys):
+    (X, y), (other, others) = list(plants_of().values())[:2]
+    path = write(tmp_path / "all.csv", X, y)
+    code, out, err = call(capsys, "evaluate", easy[1], path)
     assert (code, err) == (0, "")
-    rows = [line.split()[1:3] for line in out.splitlines() if line.startswith("model ")][1:]
-    assert rows == [["all", "80"], ["b", "80"], ["c", "80"], ["all", "240"]][: 4 if others else 1]
+    assert [line.split()[1:3] for line in out.splitlines()[1:2]] == [["all", "80"]]
+    write(tmp_path / "b.csv", other, others)
+    line = error_line(capsys, "evaluate", easy[1], tmp_path)
+    assert "clients: must not be called 'all' beside others" in line
+    assert "--client NAME=FILE" in line
 
 
 # --- what is no data, or no model ---

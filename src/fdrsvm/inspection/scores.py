@@ -151,6 +151,12 @@ def score_each(
             if place is not None:
                 ranks[mine] = fault_scores(model, rows.X[mine], classes[place])
     if len(names) > 1:
+        if POOLED in names:
+            raise InvalidInputError(
+                "clients",
+                f"must not be called {POOLED!r} beside others, as all rows together are",
+                "one is; --client NAME=FILE gives a file another name",
+            )
         groups[POOLED] = np.ones(len(codes), dtype=bool)
     notes = {name: model for name, model in models.items() if isinstance(model, str)}
     if notes:
