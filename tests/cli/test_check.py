@@ -168,4 +168,5 @@ def test_the_page_lists_every_kind_of_finding():
     told = set(re.findall(r"(?:notes\.add|return say)\(\s*\"([a-z ]+)\"", source))
     told |= set(re.findall(r"return \"([a-z]+)\", \"stop\"", source))
     told |= set(re.findall(r"\(\"([a-z]+)\", cells\.", source))
+    told |= set(re.findall(r"texts_of\([^()\"]*\"([a-z ]+)\"", source))
     assert listed == told

@@ -6,6 +6,10 @@ import numpy as np
 import pytest
 
 from fdrsvm import FDRSVC, Feature, FeatureContract, FederatedMinMaxScaler
+from fdrsvm.cli.fit import _tuning_lines
+from fdrsvm.errors import InvalidInputError
+from fdrsvm.estimators.training import read_configuration
+from fdrsvm.model.linear_model import LinearModel
 from fdrsvm.model.model_file import load_model, model_bytes
 from tests.cli.cases import CLIENTS, FEATURES, call, error_line, rows_of, write_clients, write_csv
 
@@ -172,8 +176,13 @@ def test_one_warning_names_all_that_may_help_and_can_be_typed(tmp_path, capsys):
 
 def test_it_says_which_class_is_looked_for(home):
     kept = json.loads((home / "plants-run" / "certificate.json").read_text())
-    said = f"what is looked for is {kept['positive']!r}; --fault chooses another"
-    assert said in (home / "plants.txt").read_text().splitlines()
+    lines = (home / "plants.txt").read_text().splitlines()
+    (said,) = [line for line in lines if line.startswith("what is looked for is ")]
+    fault = kept["positive"]
+    share = np.mean(np.concatenate([rows_of(name)[1] for name in CLIENTS]) == fault)
+    assert (
+        said == f"what is looked for is {fault!r}, {share:.2%} of the rows; --fault chooses another"
+    )
     assert "--fault" not in (home / "three.txt").read_text()
 
 
@@ -315,3 +324,29 @@ def test_a_contract_is_checked_first_and_every_breach_is_in_the_line(home, tmp_p
         *("--output", tmp_path / "run"),
     )
     assert code == 0, err
+
+
+def test_a_share_in_a_configuration_may_be_a_whole_number(tmp_path):
+    path = tmp_path / "run.toml"
+    path.write_text("[decision]\nlabel_noise = 0\n")
+    assert read_configuration(path).label_noise == 0.0
+    path.write_text("[decision]\nlabel_noise = false\n")
+    with pytest.raises(InvalidInputError, match="must be of type float; it is False"):
+        read_configuration(path)
+    path.write_text("[decision]\ntune = 0\n")
+    with pytest.raises(InvalidInputError, match="must be of type bool; it is 0"):
+        read_configuration(path)
+
+
+def test_radii_by_client_are_told_from_the_least_to_the_largest():
+    # As text "9.5e-05" comes after "0.00095".
+    tuning = {
+        "goal": "balanced accuracy",
+        "n_folds": 5,
+        "chosen": {"epsilon": {"north": 0.00095, "south": 9.5e-05, "west": 0.0005}},
+        "counts": [[3.0, 1.0], [2.0, 4.0]],
+    }
+    model = LinearModel.checked(
+        [[1.0]], [0.0], ["leak", "ok"], estimator="FDRSVC", record={"tuning": tuning}
+    )
+    assert "  radius: by client, 9.5e-05 to 0.00095" in list(_tuning_lines(model))

@@ -556,3 +556,9 @@ def test_real_rows_have_the_alarms_of_the_page():
     false_alarms, found = ai4i_alarms(path)
     assert 0.03 <= false_alarms <= 0.06
     assert f"| {false_alarms:.3f} | {found['faults']:.2f} |".replace("0.", ".") in PAGE
+
+
+def test_no_rate_is_proposed_that_would_be_refused():
+    model = LogisticRegression().fit([[0.0], [1.0]], [0, 1])
+    with pytest.raises(InvalidInputError, match=r"there are 1; record more$"):
+        AlarmThreshold(0.01, confidence=0.999).fit(model, [[0.0]])

@@ -1,5 +1,6 @@
 """FDRSVCCV: folds inside clients, counts and nothing else, one run for all numbers of rounds."""
 
+import copy
 import inspect
 import os
 import subprocess
@@ -751,3 +752,43 @@ def test_labels_in_a_column_are_read_with_one_warning(data):
     with pytest.warns(DataConversionWarning, match="A column-vector y was passed") as caught:
         FDRSVCCV({"kappa": [1.0]}, cv=2, **QUICK).fit(X, y[:, None], clients=clients)
     assert len(caught) == 1
+
+
+@QUIET
+@MAY_GIVE_UP
+@pytest.mark.parametrize("name", ["epsilon", "kappa"])
+def test_one_value_per_client_is_left_as_it_is(name, data):
+    X, y, clients = data
+    values = np.array([0.1, 0.2, 0.3])
+    given = {"cv": 2, "tol": 0.05, name: values}
+    search = FDRSVCCV(**given, random_state=0).fit(X, y, clients=clients)
+    assert name not in search.best_params_
+    assert_array_equal(getattr(search.best_estimator_, name), values)
+
+
+@MAY_GIVE_UP
+def test_a_configuration_that_failed_does_not_win_over_flat_ones(data):
+    X, y, clients = data
+    grid = {"loss": ["logistic", "hinge"], "support": ["unit-box"]}
+    search = FDRSVCCV(grid, cv=2, epsilon=10.0, tol=0.05, random_state=0)
+    with pytest.warns(FitFailedWarning, match="1 of 2"):
+        search.fit(X, y, clients=clients)
+    assert search.cv_results_["is_flat"].tolist() == [False, True]
+    assert search.best_params_["loss"] == "hinge"
+    assert search.cv_results_["rank_test_score"].tolist() == [2, 1]
+
+
+def test_neither_copies_nor_a_failed_fit_hold_scores_of_rows(data):
+    X, y, clients = data
+    search = FDRSVCCV({"kappa": [0.5]}, cv=2, **QUICK).fit(X, y, clients=clients)
+    assert sum(len(one.scores) for one in search.held_out_rows().values()) == len(X)
+    search.listen(lambda done, of_all: None)  # nothing can hand this to another process
+    other = copy.deepcopy(search)
+    assert_array_equal(other.predict(X), search.predict(X))
+    assert not {"_held_out", "_tell"} & set(search.__getstate__())
+    with pytest.raises(NotFittedError, match="in this process only"):
+        other.held_out_rows()
+    with pytest.raises(ValueError, match="scoring"):
+        search.set_params(scoring="no such").fit(X, y, clients=clients)
+    with pytest.raises(NotFittedError, match="in this process only"):
+        search.held_out_rows()

@@ -39,7 +39,7 @@ def test_rows():
 @pytest.fixture(scope="module")
 def model(training):
     params = {"epsilon": 0.001, "class_weight": "balanced", "tol": 1e-6}
-    return train(FitSettings(params=params), training).model
+    return train(FitSettings(params=params, tune=False), training).model
 
 
 def by_name(scores):
@@ -130,7 +130,7 @@ def test_more_classes_are_compared_too(training):
 
 def test_a_mapping_of_class_weights_reaches_all(training, test_rows):
     params = {"epsilon": 0.001, "class_weight": {"Fault": 1.0, "ok": 1e-6}}
-    model = train(FitSettings(params=params), training).model
+    model = train(FitSettings(params=params, tune=False), training).model
     for one in compare(model, test_rows, training):
         if one.model != "boosting":
             assert one.recall == 1.0  # a missed fault outweighs every false alarm
@@ -142,6 +142,26 @@ def test_who_watches_is_told_what_is_trained(model, training, test_rows):
     assert "training: local model of north" in told
     assert "training: boosting model of west" in told
     assert any(line.startswith("FDRSVC: round ") and "certified gap" in line for line in told)
+
+
+def test_radii_by_client_are_the_clients_own_alone_and_their_mean_on_pooled_rows(test_rows):
+    # Of plants of unlike size tuning chooses such, without being asked to.
+    training = rows_of().where(np.arange(1200) % 4 * 300 <= np.arange(1200))
+    radii = dict(zip(PLANTS, (0.001, 0.002, 0.03, 0.004), strict=True))
+    params = {"class_weight": "balanced", "tol": 1e-6}
+    settings = FitSettings(params={**params, "epsilon": radii}, tune=False)
+    model = train(settings, training).model
+    found = by_name(compare(model, test_rows, training))
+    assert all(one.note is None for one in found.values())
+    assert replace(found["federated", "all"], model="model") == score(model, test_rows)[-1]
+    counts = training.counts()
+    assert len(set(counts.values())) > 1
+    mean = sum(radii[name] * count for name, count in counts.items()) / len(training.X)
+    for radius, client in ((radii["south"], "south"), (mean, "all")):
+        one = train(FitSettings(params={**params, "epsilon": radius}, tune=False), training).model
+        same = by_name(compare(one, test_rows, training))
+        kind = "central" if client == "all" else "local"
+        assert same[kind, client] == found[kind, client]
 
 
 def test_what_cannot_be_compared_is_refused(model, training, test_rows):

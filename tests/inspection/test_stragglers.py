@@ -1,16 +1,18 @@
 """A plant that does worse is named, a plant with bad luck is not."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from scipy.stats import binom, binomtest
 
 from fdrsvm.data.rows import Rows
+from fdrsvm.decision.goals import share_limits
 from fdrsvm.inspection.scores import score
 from fdrsvm.inspection.stragglers import (
     LEVEL,
     is_clearly_below,
     is_hardly_a_guess,
-    share_limits,
     stragglers,
 )
 from fdrsvm.model.linear_model import LinearModel
@@ -134,3 +136,22 @@ def test_a_plant_with_one_class_is_compared_in_that_class_only():
     kept = (rows.clients != "p4") | (rows.y == "ok")
     said = said_of(model, Rows(rows.X[kept], rows.y[kept], rows.clients[kept], ("x",)))
     assert list(said) == ["p4"]
+
+
+def test_a_single_client_called_as_all_rows_are_is_judged_like_another():
+    model, rows = federation()
+    for y in (rows.y, np.random.default_rng(3).permutation(rows.y)):
+        said = {}
+        for name in ("all", "north"):
+            one = Rows(rows.X, y, np.full(len(rows.X), name), ("x",))
+            said[name] = [text.replace(name, "") for text in said_of(model, one).values()]
+        assert said["all"] == said["north"]
+
+
+def test_other_models_and_a_client_called_all_change_nothing():
+    model, rows = federation(shift=3.0)
+    own = score(model, rows)
+    others = [replace(one, model="local", counts=None, balanced_accuracy=0.0) for one in own]
+    assert stragglers(model, rows, own + others) == stragglers(model, rows, own)
+    alone = Rows(rows.X, rows.y, np.full(len(rows.X), "all"), ("x",))
+    assert said_of(model, alone) == {}  # it is right about three of four plants

@@ -130,21 +130,48 @@ def test_sensors_point_to_the_fault_and_have_their_unit(classes, positive, direc
     assert ((step > 0.0) == (classes.index(positive) == 1)).all()
 
 
-def test_a_plant_gains_only_if_chance_does_not_explain_it():
-    model = make_model()
-    rows = make_rows(model)
-    joined = score(model, rows)
+def plants_alone(model, rows):
+    """North has the model itself alone, south one that is wrong about everything."""
     turned = LinearModel.checked(
         -model.coef, [0.0], model.classes, estimator="FDRSVC", record=model.record
     )
     alone = [*score(model, rows.of("north")), *score(turned, rows.of("south"))]
-    others = [type(one)(**{**vars(one), "model": "local"}) for one in alone]
+    return [type(one)(**{**vars(one), "model": "local"}) for one in alone]
+
+
+def test_a_plant_gains_only_if_chance_does_not_explain_it():
+    model = make_model()
+    rows = make_rows(model)
+    joined, others = score(model, rows), plants_alone(model, rows)
     lines = plant_lines(joined, others, None)
-    points = 100.0 * (joined[1].balanced_accuracy - alone[1].balanced_accuracy)
+    points = 100.0 * (joined[1].balanced_accuracy - others[1].balanced_accuracy)
     assert [line.joining for line in lines] == ["+0.0, not clear", f"gains {points:.1f} points"]
     (said,) = joining_words(model, lines, is_compared=True)
     assert said == "Clearly better with this model than alone: south."
     assert "--compare" in joining_words(model, plant_lines(joined, [], None), is_compared=False)[0]
+
+
+def test_the_table_of_plants_says_in_what_it_gains():
+    model = make_model()
+    rows = make_rows(model)
+    page = model_page(model, rows, others=plants_alone(model, rows))
+    table = page.split("</thead>")[0].split("<thead>")[1]
+    assert re.findall("<th>(.*?)</th>", table)[-3:] == [
+        "balanced accuracy",
+        "alone",
+        "points gained by joining",
+    ]
+    assert "<th>'Fault' found</th>" in table
+    body = page.split("<tbody>")[1].split("</tbody>")[0]
+    gains = [re.findall("<td[^>]*>(.*?)</td>", line)[-3:] for line in body.strip().splitlines()]
+    for together, alone, gain in gains:
+        # The shares have three digits, so that their difference is off by one of them at most.
+        points = 100.0 * (float(together) - float(alone))
+        sign = -1.0 if gain.startswith("loses") else 1.0
+        said = sign * float(re.search(r"[-+]?\d+\.\d", gain)[0])
+        assert abs(said - points) <= 0.1 + 0.05 + 1e-9
+    assert "A point is 0.01 of balanced accuracy." in page
+    assert "A point is" not in model_page(model, rows)
 
 
 def test_the_page_opens_in_this_order():

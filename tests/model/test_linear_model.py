@@ -204,3 +204,9 @@ def test_values_may_nest_and_a_loop_is_refused():
     loop.append(loop)
     with pytest.raises(InvalidInputError, match="params: must nest at most 20"):
         build(params={"a": loop})
+
+
+def test_no_class_is_looked_for_because_it_is_called_none():
+    model = build(classes=["None", "Overheat"])
+    assert model.positive == 1
+    assert model.with_record(positive="None").positive == 0

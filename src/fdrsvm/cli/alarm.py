@@ -83,10 +83,10 @@ def alarm(
     take it. Of several clients each has a threshold and a file of its own.
     """
     from fdrsvm.data.rows import read_rows
-    from fdrsvm.decision.alarms import AlarmThreshold
+    from fdrsvm.decision.alarms import AlarmThreshold, with_fault
     from fdrsvm.model.model_file import load_model
 
-    loaded = load_model(model)
+    loaded = with_fault(load_model(model), fault, "--fault")
     # Labels are read where there are some, and needed only if somebody named their column.
     is_needed = True if data.is_typed("label") else None
     known = data.as_trained(loaded.record)
@@ -94,8 +94,8 @@ def alarm(
     say_dropped(rows)
     names = rows.client_names
     paths = _paths(output, model.parent, names)
-    healthy, faulty = _split(loaded, rows, fault)
-    threshold = AlarmThreshold(rate, confidence, trim, pos_label=fault)
+    healthy, faulty = _split(loaded, rows)
+    threshold = AlarmThreshold(rate, confidence, trim)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", MixedInFaultsWarning)
         threshold.fit(loaded, healthy.X, healthy.clients if len(names) > 1 else None)
@@ -131,16 +131,11 @@ def _paths(output: Path | None, home: Path, names: list[str]) -> dict[str | None
     return {name: folder / f"{name}.safetensors" for name in names}
 
 
-def _split(model: LinearModel, rows: Rows, fault: str | None) -> tuple[Rows, Rows | None]:
+def _split(model: LinearModel, rows: Rows) -> tuple[Rows, Rows | None]:
     """Healthy rows and faults by their labels; without labels all rows are healthy."""
-    from fdrsvm.decision.goals import positive_class
-
-    if rows.y is None or model.positive is None:
+    if rows.y is None:
         return rows, None
-    place = model.positive
-    if fault is not None:
-        place = positive_class(model.classes, (0, 0), fault, "--fault") or 0
-    is_fault = rows.codes(model.classes) == place
+    is_fault = rows.codes(model.classes) == model.positive
     healthy = rows.where(~is_fault)
     missing = sorted(set(rows.client_names) - set(healthy.client_names))
     if missing:
@@ -154,9 +149,7 @@ def _split(model: LinearModel, rows: Rows, fault: str | None) -> tuple[Rows, Row
 
 def _like_training(model: LinearModel, rows: Rows) -> list[str]:
     """All that the file lets us ask: whether a client has as many rows as it had in training."""
-    data = model.record.get("data")
-    known = data.get("rows") if isinstance(data, dict) else None
-    trained = known if isinstance(known, dict) else {}
+    trained = model.record.get("data", {}).get("rows", {})
     counts = rows.counts()
     same = [name for name, count in counts.items() if trained.get(name) == count]
     if not same and trained and len(rows.X) == sum(trained.values()):

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from fdrsvm.cli.console import put_content, say, warn
-from fdrsvm.errors import FDRSVMError, InvalidInputError
+from fdrsvm.errors import InvalidInputError
 
 if TYPE_CHECKING:
     from fdrsvm.data.rows import DataSettings, Rows
@@ -224,8 +224,3 @@ def warn_of(model: LinearModel, rows: Rows | None = None) -> None:
     fault = verdict(model, rows)
     if fault is not None:
         warn(fault)
-
-
-def missing_extra(error: ModuleNotFoundError, what: str, extra: str) -> FDRSVMError:
-    """What to install for a command that needs more than the core."""
-    return FDRSVMError(f"{what} needs {error.name}: pip install 'fdr-svm[{extra}]'")

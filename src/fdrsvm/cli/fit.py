@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -174,7 +174,9 @@ def _tuning_lines(model: LinearModel) -> Iterator[str]:
     for name, value in from_plain(found["chosen"]).items():
         values = value.values() if isinstance(value, dict) else [value]
         texts = {number(one) if isinstance(one, float) else str(one or "none") for one in values}
-        said = next(iter(texts)) if len(texts) == 1 else f"by client, {min(texts)} to {max(texts)}"
+        said = next(iter(texts))
+        if len(texts) > 1:
+            said = f"by client, {number(min(values))} to {number(max(values))}"
         yield f"  {names.get(name, name)}: {said}"
     if model.positive is None:
         return
@@ -190,7 +192,6 @@ def _tuning_lines(model: LinearModel) -> Iterator[str]:
 
 
 def _show(training: Training) -> None:
-    from fdrsvm.inspection.certifying import proved
     from fdrsvm.model.linear_model import POSITIVE, TUNING
 
     model, rows = training.model, training.rows
@@ -202,11 +203,20 @@ def _show(training: Training) -> None:
     )
     if POSITIVE in model.record:
         fault = str(model.record[POSITIVE])
-        say(f"what is looked for is {fault!r}; --fault chooses another")
+        share = (rows.labels.astype(str) == fault).mean()
+        say(f"what is looked for is {fault!r}, {share:.2%} of the rows; --fault chooses another")
     say()
     if TUNING in model.record:
         say_lines(_tuning_lines(model))
         say()
+    show_proof(model, rows.counts())
+
+
+def show_proof(model: LinearModel, counts: Mapping[str, int]) -> None:
+    """Objective and bound of each class, then the objective of each client."""
+    from fdrsvm.core.plain_json import from_plain
+    from fdrsvm.inspection.certifying import proved
+
     certificate = model.certificate
     objective = "objective" if model.estimator == "FedSVC" else "worst-case risk"
     headings = ["rounds", objective, "lower bound", "certified gap"]
@@ -223,10 +233,8 @@ def _show(training: Training) -> None:
         "worst_case_risk_per_client", certificate.get("objective_per_client")
     )
     if per_client is not None:
-        from fdrsvm.core.plain_json import from_plain
-
         say()
-        counts, lines = rows.counts(), []
+        lines = []
         for name, risk in from_plain(dict(per_client)).items():
             values = [risk] if isinstance(risk, float) else list(risk)
             texts = " ".join(number(value, 6) for value in values)

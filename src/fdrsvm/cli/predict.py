@@ -70,18 +70,8 @@ def _judged(model: LinearModel, read: Readings, keep: Sequence[str]) -> dict[str
     from fdrsvm.model.linear_model import choose_labels
 
     check_fits(model, Rows(read.X, None, read.clients, ()))
-    reasons = np.array(read.reasons, dtype=object)
-    with np.errstate(over="ignore", invalid="ignore"):
-        raw = np.asarray(read.X @ model.coef.T) + model.intercept
-    reasons[(reasons == "") & ~np.isfinite(raw).all(axis=1)] = _OVERFLOW
+    reasons = reasons_against(model, read)
     judged = reasons == ""
-    if not judged.any():
-        place = f"row {read.row_numbers[0]} of {str(read.clients[0])!r}"
-        raise InvalidInputError(
-            "data",
-            "must have a row that can be judged",
-            f"none of {len(reasons)} can; {place}: {reasons[0]}{_notes_of(read)}",
-        )
     scores = model.decision_function(read.X[judged])
     names = ["decision"]
     if scores.ndim == 2:
@@ -109,6 +99,24 @@ def _judged(model: LinearModel, read: Readings, keep: Sequence[str]) -> dict[str
             f"one is called {', '.join(map(repr, keep))}; rename it in the file",
         )
     return columns
+
+
+def reasons_against(model: LinearModel, read: Readings) -> Any:
+    """Why rows cannot be judged, "" for those that can; if none can, that is an error."""
+    import numpy as np
+
+    reasons = np.array(read.reasons, dtype=object)
+    with np.errstate(over="ignore", invalid="ignore"):
+        raw = np.asarray(read.X @ model.coef.T) + model.intercept
+    reasons[(reasons == "") & ~np.isfinite(raw).all(axis=1)] = _OVERFLOW
+    if (reasons != "").all():
+        place = f"row {read.row_numbers[0]} of {str(read.clients[0])!r}"
+        raise InvalidInputError(
+            "data",
+            "must have a row that can be judged",
+            f"none of {len(reasons)} can; {place}: {reasons[0]}{_notes_of(read)}",
+        )
+    return reasons
 
 
 def _headings(model: LinearModel) -> dict[int, str]:

@@ -45,6 +45,17 @@ def printable_lines(text: str) -> str:
     return "\n".join(map(printable, text.split("\n")))
 
 
+def listed(names: Iterable[object], most: int) -> str:
+    """Names one after the other, of many the first and how many more there are.
+
+    >>> listed(["north", "south", "west"], 2)
+    'north, south and 1 more'
+    """
+    every = [str(name) for name in names]
+    more = f" and {len(every) - most} more" if len(every) > most else ""
+    return ", ".join(every[:most]) + more
+
+
 def package_log() -> logging.Logger:
     """The package's logger; what it passes on is printable, tracebacks too."""
     log = logging.getLogger("fdrsvm")

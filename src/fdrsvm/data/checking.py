@@ -23,16 +23,17 @@ from typing import Any, get_args
 import numpy as np
 
 from fdrsvm.core.arrays import Array
+from fdrsvm.core.texts import listed
 from fdrsvm.data.classes import check_labels, check_leaks, propose_label
 from fdrsvm.data.columns import check_columns, check_sizes, column_names
 from fdrsvm.data.comparing import check_same_columns, check_twice, check_units
 from fdrsvm.data.contract import Feature, FeatureContract, Missing, read_contract
 from fdrsvm.data.findings import (
+    MOST_NAMED,
     SEVERITIES,
     Finding,
     Notebook,
     Sheet,
-    listed,
     read_sheets,
     to_ignore,
 )
@@ -135,17 +136,7 @@ def check_data(settings: DataSettings, *, fault: str | None = None) -> Report:
     """
     notes = Notebook()
     contract = read_given_contract(settings, notes)
-    sheets = read_sheets(settings, notes)
-    if sheets and not any(settings.label in sheet.table.by_name for sheet in sheets):
-        assumed = propose_label(sheets, settings.label, notes)
-        if assumed is not None:
-            settings = replace(settings, label=assumed)
-            sheets = read_sheets(settings, Notebook())
-    sheets = [sheet.without_alike(settings.label) for sheet in sheets]
-    unseen = set(settings.ignore).difference(*(sheet.table.columns for sheet in sheets))
-    if unseen and sheets:
-        what = f"--ignore: no file has {listed(map(repr, sorted(unseen)))}"
-        notes.add("option", "stop", what, "leave it away, or correct the name")
+    settings, sheets = read_with_labels(settings, notes)
     classes = check_labels(sheets, settings.label, fault, notes)
     drops = settings.missing == "drop"
     excluded = check_columns(sheets, notes, has_rules=contract is not None, drops=drops)
@@ -178,6 +169,21 @@ def check_data(settings: DataSettings, *, fault: str | None = None) -> Report:
     ignore = tuple(dict.fromkeys([*settings.ignore, *left_out]))
     ordered = sorted(notes.findings, key=lambda one: SEVERITIES.index(one.severity))
     return Report(tuple(ordered), settings, ignore, contract, fault)
+
+
+def read_with_labels(settings: DataSettings, notes: Notebook) -> tuple[DataSettings, list[Sheet]]:
+    """All files; if none has the column of labels, with one that may be meant in its place."""
+    sheets = read_sheets(settings, notes)
+    if sheets and not any(settings.label in sheet.table.by_name for sheet in sheets):
+        assumed = propose_label(sheets, settings.label, notes)
+        if assumed is not None:
+            settings = replace(settings, label=assumed)
+            sheets = read_sheets(settings, Notebook())
+    unseen = set(settings.ignore).difference(*(sheet.table.columns for sheet in sheets))
+    if unseen and sheets:
+        what = f"--ignore: no file has {listed(map(repr, sorted(unseen)), MOST_NAMED)}"
+        notes.add("option", "stop", what, "leave it away, or correct the name")
+    return settings, [sheet.without_alike(settings.label) for sheet in sheets]
 
 
 def read_given_contract(settings: DataSettings, notes: Notebook) -> FeatureContract | None:

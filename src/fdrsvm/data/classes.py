@@ -24,13 +24,14 @@ import numpy as np
 from scipy import stats
 
 from fdrsvm.core.arrays import Array
+from fdrsvm.core.texts import listed
 from fdrsvm.data.columns import column_names, most_frequent, pooled
 from fdrsvm.data.findings import (
+    MOST_NAMED,
     Notebook,
     Sheet,
     Texts,
     alike_names,
-    listed,
     number_of,
     percent,
     to_ignore,
@@ -83,7 +84,7 @@ def check_labels(
         notes.add("one class", "stop", what, "add rows of another class", column=label)
     distinct = check_spelling(classes, label, notes)
     if fault is not None and fault not in classes and classes:
-        what = f"--fault {fault!r} is no label; there are {listed(map(repr, classes))}"
+        what = f"--fault {fault!r} is no label; there are {listed(map(repr, classes), MOST_NAMED)}"
         notes.add("option", "stop", what, "--fault LABEL: give one of them", column=label)
     if fault is not None and len(classes) > 2:
         what = f"--fault is for two classes, and there are {len(classes)}"
@@ -104,7 +105,7 @@ def propose_label(sheets: Sequence[Sheet], label: str, notes: Notebook) -> str |
     what = "no file has this column of labels"
     remedy = "--label COLUMN: name it; no column has only a few different values"
     if names:
-        what += f"; it could be {listed(map(repr, names))}"
+        what += f"; it could be {listed(map(repr, names), MOST_NAMED)}"
         remedy = f"--label {shlex.quote(names[0])}" + ", or another" * (len(names) > 1)
     if assumed is not None:
         what += f" (the rest is checked as if it were {assumed!r})"
@@ -207,7 +208,7 @@ def check_balance(
             notes.add(
                 "few rows",
                 "warn",
-                f"{name!r} has {n} row{'s' * (n > 1)}; cross-validation in five folds needs "
+                f"{name!r} has {number_of(n, 'row')}; cross-validation in five folds needs "
                 f"{_FOLDS}, two in each",
                 "collect more such rows, or train without tuning",
                 column=label,
@@ -237,7 +238,7 @@ def check_clients(
         own = {name: tally[client, name] for name in classes if tally[client, name]}
         n = sum(own.values())
         if n < _SMALL:
-            what = f"has {n} row{'s' * (n != 1)} with a label; below {_SMALL} chance decides"
+            what = f"has {number_of(n, 'row')} with a label; below {_SMALL} chance decides"
             notes.add("few rows", "warn", what, "collect more rows", client=client, column=label)
         if len(own) == 1 and len(clients) > 1:
             (only,) = own
@@ -301,8 +302,8 @@ def check_leaks(
     if len(flags) > 1:
         for name, n in rare.items():
             what = (
-                f"is a flag set in {n} rows only, like {listed(flags)}, which give the label away; "
-                "probably one of them"
+                f"is a flag set in {n} rows only, like {listed(flags, MOST_NAMED)}, which give the "
+                "label away; probably one of them"
             )
             notes.add("leak", "warn", what, f"if so, {to_ignore(name)}", column=name)
             found[name] = (True, what)

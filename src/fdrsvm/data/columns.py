@@ -3,7 +3,8 @@
 Rules, for a column of n cells over all files:
 
 Id        whole numbers, all different, at least 10, and either called an id or so dense that a
-          reading would repeat itself: n (n - 1) / (2 range) >= 10 repeats are expected of one.
+          reading would repeat itself: with g the least distance of two of them, 10 repeats or more
+          are expected of multiples of g, n (n - 1) / (2 (range / g + 1)). Training says it too.
 Counter   at least 20 rows, and values rise (or fall) from row to row in every file; whole numbers
           that never fall by and rise by at most 1 count too. Of n rows in random order 2 in n! do.
 Rare      one value has 99.5 % of at least 200 cells.
@@ -21,6 +22,7 @@ import numpy as np
 
 from fdrsvm.core.arrays import Array
 from fdrsvm.data.findings import ColumnCells, Notebook, Severity, Sheet, counted, percent, to_ignore
+from fdrsvm.data.tables import kind_of_text
 
 _RISING = 20
 _DISTINCT = 10
@@ -35,11 +37,6 @@ _ID_NAME = re.compile(
     r"(^|[\W_])(u?id|udi|uuid|guid|index|idx|serial|serial ?number|nr|row|no)($|[\W_])",
     re.IGNORECASE,
 )
-_DATE = re.compile(
-    r"\s*(\d{4}[-/.]\d{1,2}[-/.]\d{1,2}|\d{1,2}[-/.]\d{1,2}[-/.]\d{2,4}|\d{1,2}:\d{2}(:\d{2})?)"
-    r"([T ].*)?\s*$"
-)
-_SAMPLE = 200  # cells that are looked at to tell dates from words
 
 
 def check_columns(
@@ -132,28 +129,35 @@ def is_no_reading(
     n_distinct = len(np.unique(values))
     if n_distinct == 1 and n > 1:
         return say("constant", "warn", f"is the same in all {len(values)} rows", ignore)
+    if is_id(name, values):
+        what = f"looks like an id: {n_distinct} whole numbers, all different"
+        return say("id", "warn", f"{what}; a model would learn rows by heart", ignore)
     is_whole = bool((values == np.round(values)).all())
-    if is_whole and n_distinct == len(values) >= _DISTINCT:
-        repeats = len(values) * (len(values) - 1) / (2.0 * (np.ptp(values) + 1.0))
-        if repeats >= _REPEATS or _ID_NAME.search(name):
-            what = f"looks like an id: {n_distinct} whole numbers, all different"
-            return say("id", "warn", f"{what}; a model would learn rows by heart", ignore)
     if all(rises(cells, is_whole) for cells in every):
         what = "rises from row to row, as a counter, a time or a row number does"
         return say("counter", "warn", f"{what}; a model would learn when, not what", ignore)
     return None
 
 
+def is_id(name: str, values: Array) -> bool:
+    """Whether a column numbers the rows: it is whole, never repeats itself, and a reading would."""
+    n = len(values)
+    if n < _DISTINCT or (values != np.round(values)).any():
+        return False
+    least = np.diff(np.sort(values)).min()
+    if least == 0.0:
+        return False
+    repeats = n * (n - 1) / (2.0 * (np.ptp(values) / least + 1.0))
+    return bool(repeats >= _REPEATS) or _ID_NAME.search(name) is not None
+
+
 def words_of_text(every: Sequence[ColumnCells], n: int) -> tuple[str, Severity, str]:
     """Of a column of text its kind, that it stops training, and words."""
-    texts = [str(item) for cells in every for item in cells.raw[cells.text].tolist()]
-    step = max(1, len(texts) // _SAMPLE)
-    sample = texts[::step]
-    is_time = any(cells.raw.dtype.kind == "M" for cells in every)
-    if is_time or sum(_DATE.match(text) is not None for text in sample) >= 0.9 * len(sample):
+    texts = [item for cells in every for item in cells.raw[cells.text]]
+    kind, n_distinct = kind_of_text(texts), len(set(map(str, texts)))
+    if kind == "date":
         return "date", "stop", "holds dates or times, and no reading"
-    n_distinct = len(set(texts))
-    if n_distinct == len(texts) >= _DISTINCT:
+    if kind == "id":
         return "id", "stop", f"looks like an id: {n_distinct} texts, all different"
     share = "" if len(texts) == n else f" in {percent(len(texts), n)} of the rows"
     return "text", "stop", f"holds text{share}, {n_distinct} different, where numbers are needed"

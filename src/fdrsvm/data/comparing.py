@@ -15,14 +15,14 @@ import numpy as np
 import numpy.typing as npt
 
 from fdrsvm.core.arrays import Array
+from fdrsvm.core.texts import listed
 from fdrsvm.data.classes import all_labels
 from fdrsvm.data.columns import by_client, column_names, pooled
 from fdrsvm.data.findings import (
+    MOST_NAMED,
     Notebook,
     Sheet,
-    Texts,
     alike_names,
-    listed,
     number_of,
     percent,
     to_ignore,
@@ -54,7 +54,9 @@ def check_same_columns(sheets: Sequence[Sheet], notes: Notebook) -> set[str]:
     rare = [name for name in counts if 2 * counts[name] < len(sheets) and name not in renamed]
     for name in rare:
         having = [sheet.where for sheet in sheets if name in sheet.cells]
-        what = f"only {listed(having)} {'has' if len(having) == 1 else 'have'} this column"
+        what = (
+            f"only {listed(having, MOST_NAMED)} {'has' if len(having) == 1 else 'have'} this column"
+        )
         notes.add("column", "stop", what, to_ignore(name), client=having[0], column=name)
     return renamed | meant
 
@@ -79,7 +81,7 @@ def say_lacking(
 ) -> None:
     """Columns that a file has under no name; very many of them in one finding."""
     if len(names) > _MOST_TOLD:
-        what = f"lacks {len(names)} columns that other files have: {listed(names)}"
+        what = f"lacks {len(names)} columns that other files have: {listed(names, MOST_NAMED)}"
         remedy = "is it of the same machine? if so, add them"
         notes.add("column", "stop", what, remedy, client=sheet.where)
         return
@@ -157,7 +159,7 @@ def say_twice(
     copies = np.flatnonzero(first[inverse] != np.arange(n))
     if not len(copies):
         return
-    clients = _all_clients(sheets)
+    clients = np.concatenate([sheet.clients for sheet in sheets])
     across = np.count_nonzero(clients[copies] != clients[first[inverse[copies]]])
     sheet, row = _place(sheets, int(copies[0]))
     original, line = _place(sheets, int(first[inverse[copies[0]]]))
@@ -179,10 +181,6 @@ def say_twice(
         client=sheet.where,
         row=row,
     )
-
-
-def _all_clients(sheets: Sequence[Sheet]) -> Texts:
-    return np.concatenate([sheet.clients for sheet in sheets])
 
 
 def say_contradicting(

@@ -28,8 +28,8 @@ from fdrsvm.errors import InvalidInputError
 
 Column: TypeAlias = npt.NDArray[Any]
 
-SEPARATORS = (",", ";", "\t")
-_NAMES = {",": "commas", ";": "semicolons", "\t": "tabs"}
+SEPARATOR_NAMES = {",": "commas", ";": "semicolons", "\t": "tabs"}
+SEPARATORS = tuple(SEPARATOR_NAMES)
 _MISSING = ("", "?", "nan", "NaN", "NA", "N/A", "#N/A", "NULL", "null")
 _BYTE_ORDER_MARKS = (
     (codecs.BOM_UTF8, "utf-8-sig"),
@@ -190,7 +190,7 @@ def _recognise(text: str, file: str) -> str:
         if len(fitting) == 1:
             return fitting[0]
         if fitting:
-            kinds = " or ".join(_NAMES[one] for one in fitting)
+            kinds = " or ".join(SEPARATOR_NAMES[one] for one in fitting)
             raise InvalidInputError(
                 "data",
                 "it must be clear which character separates the cells",

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import re
 import shlex
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from functools import cached_property
@@ -20,16 +20,25 @@ import numpy as np
 import numpy.typing as npt
 
 from fdrsvm.core.arrays import Array
+from fdrsvm.data.csv_reading import SEPARATOR_NAMES
 from fdrsvm.data.rows import DataSettings
-from fdrsvm.data.tables import Mask, Table, data_files, read_labels, read_numbers, read_table
+from fdrsvm.data.tables import (
+    Mask,
+    Table,
+    data_files,
+    is_missing,
+    read_labels,
+    read_numbers,
+    read_table,
+)
 from fdrsvm.data.units import bare_name
 from fdrsvm.errors import FDRSVMError
 
 Severity: TypeAlias = Literal["stop", "warn", "note"]
 Texts: TypeAlias = npt.NDArray[Any]
 
+MOST_NAMED = 8  # columns, labels or files, one by one
 SEVERITIES: tuple[Severity, ...] = ("stop", "warn", "note")
-_MOST_NAMED = 8
 _MOST_COMPARED = 200  # names, letter by letter
 
 
@@ -91,7 +100,6 @@ class Sheet:
     ----------
     where : str
         Its client, or its file's name where a column tells the client.
-    path : Path
     table : Table
         All columns.
     cells : mapping from str to ColumnCells
@@ -105,7 +113,6 @@ class Sheet:
     """
 
     where: str
-    path: Path
     table: Table
     cells: Mapping[str, ColumnCells]
     labels: Texts | None
@@ -159,15 +166,11 @@ def tell_apart(column: npt.NDArray[Any]) -> ColumnCells:
     for place in np.flatnonzero(broken).tolist():
         item = column[place]
         is_number = isinstance(item, int | float | np.number)
-        missing[place] = item is None or (is_number and item != item) or _is_no_time(item)
+        missing[place] = is_missing(item)
         infinite[place] = is_number and not missing[place] and math.isinf(item)
     return ColumnCells(
         np.where(broken, np.nan, values), missing, infinite, broken & ~missing & ~infinite, column
     )
-
-
-def _is_no_time(item: Any) -> bool:
-    return isinstance(item, np.datetime64 | np.timedelta64) and bool(np.isnat(item))
 
 
 def read_sheets(settings: DataSettings, notes: Notebook) -> list[Sheet]:
@@ -194,7 +197,7 @@ def read_sheet(where: str, path: Path, settings: DataSettings, notes: Notebook) 
     clients = np.full(table.n_rows, where, dtype=object)
     if settings.client_column is not None:
         clients = clients_of(table, where, settings.client_column, notes)
-    return Sheet(where, path, table, cells, labels, clients, has_numbers)
+    return Sheet(where, table, cells, labels, clients, has_numbers)
 
 
 def find_files(settings: DataSettings, notes: Notebook) -> list[tuple[str, Path]]:
@@ -232,13 +235,26 @@ def _reason(error: Exception) -> tuple[str, str]:
 
 def as_read(table: Table) -> str:
     """Size, and how the file was read where the table says so."""
-    marks = {",": "commas", ";": "semicolons", "\t": "tabs"}
     words = [f"{number_of(table.n_rows, 'row')}, {number_of(len(table.columns), 'column')}"]
     written = table.written
     if written is not None:
-        words.append(f"separated by {marks.get(written.separator, repr(written.separator))}")
+        words.append(f"separated by {SEPARATOR_NAMES[written.separator]}")
         words.append("decimal comma" if written.decimal == "," else "decimal point")
     return ", ".join(words)
+
+
+def texts_of(
+    table: Table, where: str, column: str, notes: Notebook, kind: str, what: str, remedy: str
+) -> Texts:
+    """A column of labels or clients as text, with a finding for rows that have none, "" here."""
+    names, broken = read_labels(table[column])
+    if broken.any():
+        row = int(table.row_numbers[broken.argmax()])
+        said = f"{counted(broken)} {what}"
+        notes.add(kind, "stop", said, remedy, client=where, column=column, row=row)
+    texts = names.astype(np.str_).astype(object)
+    texts[broken] = ""
+    return texts
 
 
 def labels_of(table: Table, where: str, label: str, notes: Notebook) -> tuple[Texts | None, bool]:
@@ -251,18 +267,9 @@ def labels_of(table: Table, where: str, label: str, notes: Notebook) -> tuple[Te
         what = "holds numbers with decimals, so it is a reading and no label"
         notes.add("label", "stop", what, "--label COLUMN: name another", client=where, column=label)
         return None, False
-    if broken.any():
-        notes.add(
-            "missing label",
-            "stop",
-            f"{counted(broken)} have no label that is text or a whole number",
-            "fill in the labels, or delete these rows",
-            client=where,
-            column=label,
-            row=int(table.row_numbers[broken.argmax()]),
-        )
-    texts = names.astype(np.str_).astype(object)
-    texts[broken] = ""
+    what = "have no label that is text or a whole number"
+    remedy = "fill in the labels, or delete these rows"
+    texts = texts_of(table, where, label, notes, "missing label", what, remedy)
     return texts, names.dtype.kind == "i"
 
 
@@ -274,20 +281,8 @@ def clients_of(table: Table, where: str, column: str, notes: Notebook) -> Texts:
         what = "is not there, so nobody knows whose rows these are"
         notes.add("client", "stop", what, remedy, client=where, column=column)
         return np.full(table.n_rows, where, dtype=object)
-    names, broken = read_labels(table[column])
-    if broken.any():
-        notes.add(
-            "client",
-            "stop",
-            f"{counted(broken)} name no client",
-            "fill in the clients, or delete these rows",
-            client=where,
-            column=column,
-            row=int(table.row_numbers[broken.argmax()]),
-        )
-    texts = names.astype(np.str_).astype(object)
-    texts[broken] = ""
-    return texts
+    remedy = "fill in the clients, or delete these rows"
+    return texts_of(table, where, column, notes, "client", "name no client", remedy)
 
 
 # --- words that all checks use ---
@@ -309,13 +304,6 @@ def percent(count: float, total: float) -> str:
     share = 100.0 * count / total if total else 0.0
     digits = 2 if 0.0 < share < 1.0 else 1 if share < 10.0 else 0
     return f"{share:.{digits}f} %"
-
-
-def listed(names: Iterable[object], most: int = _MOST_NAMED) -> str:
-    """Names, of many the first."""
-    every = [str(name) for name in names]
-    more = f" and {len(every) - most} more" if len(every) > most else ""
-    return ", ".join(every[:most]) + more
 
 
 def to_ignore(*names: str) -> str:

@@ -7,7 +7,6 @@ Rows are counted as a spreadsheet does, with the header in row 1.
 from __future__ import annotations
 
 import dataclasses
-import re
 import shlex
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -19,6 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fdrsvm.core.arrays import Array, check_choice
+from fdrsvm.core.texts import listed
 from fdrsvm.data.contract import Feature, FeatureContract, read_contract, read_feature
 from fdrsvm.data.csv_reading import Column, ask_separator
 from fdrsvm.data.tables import (
@@ -28,6 +28,7 @@ from fdrsvm.data.tables import (
     Table,
     data_files,
     is_missing,
+    kind_of_text,
     read_labels,
     read_numbers,
     read_table,
@@ -39,8 +40,8 @@ Labels: TypeAlias = npt.NDArray[Any]
 REFUSE, DROP = "refuse", "drop"
 _OPTIONS = {"label": "--label", "client": "--client-column"}
 _MOST_LISTED = 12
-_LEAST_IDS = 10  # fewer words can all be different without being names of rows
-_DATE = re.compile(r"\d{1,4}[-./]\d{1,2}[-./]\d{1,4}|\d{1,2}:\d{2}", re.ASCII)
+_MOST_REASONS = 5
+_KINDS = {"date": " (dates or times)", "id": " (all different, as names of rows are)", "text": ""}
 
 
 @dataclass(frozen=True)
@@ -98,12 +99,14 @@ class DataSettings:
 
         A client column is not taken over by files of named clients.
         """
-        columns, rules, clip = remembered_columns(record), *_remembered_rules(record)
+        columns, rules = remembered_columns(record), _of_data(record, "rules", [])
         known: dict[str, Any] = {name: columns[name] for name in ("label",) if name in columns}
         if "client" in columns and not self.named:
             known["client_column"] = columns["client"]
         if not self.is_typed("missing"):
-            known |= {"rules": rules, "clip": clip}
+            features = [read_feature(entry) for entry in rules]
+            known |= {"rules": {rule.name: rule for rule in features}}
+            known |= {"clip": _of_data(record, "clip", False)}
         return replace(self, **{k: v for k, v in known.items() if not self.is_typed(k)})
 
 
@@ -114,12 +117,6 @@ def remembered_columns(record: Mapping[str, Any]) -> dict[str, str]:
     if not all(isinstance(column, str) for column in known.values()):
         raise CorruptDataError("the model's record of its data: a column has no name")
     return known
-
-
-def _remembered_rules(record: Mapping[str, Any]) -> tuple[dict[str, Feature], bool]:
-    """By feature, and whether values were moved to limits."""
-    rules = [read_feature(entry) for entry in _of_data(record, "rules", [])]
-    return {rule.name: rule for rule in rules}, _of_data(record, "clip", False)
 
 
 def _of_data(record: Mapping[str, Any], name: str, default: Any) -> Any:
@@ -294,10 +291,10 @@ def read_rows(
     settings, tables = _open(settings)
     for client, where, table in tables:
         unseen -= set(table.columns)
-        rule = "every label must be text or a whole number"
-        label = (settings.label, "label", where, rule, "is not")
         if with_labels is None:
             with_labels = settings.label in table.by_name
+        rule = "every label must be text or a whole number"
+        label = (settings.label, "label", where, rule, "is not")
         y = _read_names(table, *label) if with_labels else None
         names = _read_clients(table, client, where, settings)
         rest = table.without(*_taken(settings))
@@ -309,24 +306,33 @@ def read_rows(
             wanted = _check_columns(rest, wanted, where, may_have_more=may_have_more)
             _refuse_text(rest, wanted, where, may_ignore=not may_have_more)
             X, is_kept = _read_strictly(rest, wanted, where, settings)
-        dropped = Counter(names[~is_kept].tolist())
-        for name in dropped.keys() - set(names[is_kept].tolist()):
-            raise InvalidInputError(
-                where,
-                "every client must have a row that lacks no value",
-                f"{dropped[name]} of {dropped[name]} rows of client {name!r} lack one",
-            )
-        kept_y, kept_names = None if y is None else y[is_kept], names[is_kept]
-        numbers = table.row_numbers[is_kept]
-        parts.append(
-            Rows(X, kept_y, kept_names, tuple(wanted), contract, numbers, dropped, settings)
-        )
+        dropped = count_dropped(names, is_kept, where)
+        y, numbers = None if y is None else y[is_kept], table.row_numbers[is_kept]
+        kept = (X, y, names[is_kept], tuple(wanted), contract, numbers, dropped, settings)
+        parts.append(Rows(*kept))
     if unseen:
         raise InvalidInputError(
-            "ignore", "must name columns that some file has", f"none has {_listed(sorted(unseen))}"
+            "ignore", "must name columns that some file has", f"none has {_quoted(sorted(unseen))}"
         )
+    return join_rows(parts)
+
+
+def count_dropped(names: Labels, is_kept: Mask, where: str) -> Counter[str]:
+    """How many rows each client loses; one that would lose all is an error."""
+    dropped = Counter(names[~is_kept].tolist())
+    for name in dropped.keys() - set(names[is_kept].tolist()):
+        raise InvalidInputError(
+            where,
+            "every client must have a row that lacks no value",
+            f"{dropped[name]} of {dropped[name]} rows of client {name!r} lack one",
+        )
+    return dropped
+
+
+def join_rows(parts: Sequence[Rows]) -> Rows:
+    """Rows of several files, read alike; where some labels are numbers and some text, as text."""
     ys = [part.y for part in parts if part.y is not None]
-    if len({y.dtype.kind for y in ys}) > 1:  # where some are numbers and some text, all are text
+    if len({y.dtype.kind for y in ys}) > 1:
         ys = [y.astype(np.str_) for y in ys]
     return replace(
         parts[0],
@@ -361,16 +367,21 @@ def read_readings(
         rest = table.without(*_taken(settings), *(() if may_have_more else keep))
         wanted = _check_columns(rest, wanted, where, may_have_more=may_have_more)
         X, reasons = np.empty((rest.n_rows, len(wanted))), [""] * rest.n_rows
+        n_faults = np.zeros(rest.n_rows, dtype=int)
         outside = np.zeros(rest.n_rows, dtype=bool)
         for p, name in enumerate(wanted):
             rule = settings.rule_of(name)
             X[:, p], broken, _ = _read_feature(rest[name], rule, clip=settings.clip)
             for row in np.flatnonzero(broken | np.isnan(X[:, p])):
-                words = f"{name!r} is {_kind(rest[name][row])}"
-                reasons[row] = f"{reasons[row]}; {words}" if reasons[row] else words
+                n_faults[row] += 1
+                if n_faults[row] <= _MOST_REASONS:  # an empty row of a wide file has very many
+                    words = f"{name!r} is {_kind(rest[name][row])}"
+                    reasons[row] = f"{reasons[row]}; {words}" if reasons[row] else words
             low, high = _limits(rule)
             outside |= (X[:, p] < low) | (X[:, p] > high)
-        n_outside = int(np.count_nonzero(outside & (np.array(reasons) == "")))
+        for row in np.flatnonzero(n_faults > _MOST_REASONS):
+            reasons[row] += f"; and {n_faults[row] - _MOST_REASONS} more"
+        n_outside = int(np.count_nonzero(outside & (n_faults == 0)))
         texts = {name: list(table.texts[name]) for name in keep}
         notes = {name: table.notes[name] for name in wanted if name in table.notes}
         parts.append(Readings(X, names, table.row_numbers, texts, reasons, n_outside, notes))
@@ -455,7 +466,7 @@ def _read_names(
         raise InvalidInputError(
             where,
             f"must have the {what} column {column!r}",
-            f"its columns are {_listed(table.columns)}{ask_separator(table.columns)}; "
+            f"its columns are {_quoted(table.columns)}{ask_separator(table.columns)}; "
             f"{_OPTIONS[what]} names it",
         )
     names, broken = read_labels(table[column])
@@ -483,8 +494,8 @@ def _check_columns(
     if others and not may_have_more:
         raise InvalidInputError(
             where,
-            f"must have the same columns as the files before, {_listed(wanted)}",
-            f"it also has {_listed(others)}; ignore them, or give a contract",
+            f"must have the same columns as the files before, {_quoted(wanted)}",
+            f"it also has {_quoted(others)}; ignore them, or give a contract",
         )
     return tuple(wanted)
 
@@ -494,8 +505,8 @@ def _check_has(table: Table, wanted: Sequence[str], where: str) -> None:
     if missing:
         raise InvalidInputError(
             where,
-            f"must have the columns {_listed(wanted)}",
-            f"it lacks {_listed(missing)}{ask_separator(table.columns)}",
+            f"must have the columns {_quoted(wanted)}",
+            f"it lacks {_quoted(missing)}{ask_separator(table.columns)}",
         )
 
 
@@ -509,25 +520,15 @@ def _refuse_text(table: Table, names: Sequence[str], where: str, *, may_ignore: 
         present = [item for item in column if not is_missing(item)]
         words = [item for item in present if not isinstance(item, float)]
         if 2 * len(words) > len(present):
-            text[name] = f"{name!r}{_what_text(words)}"
+            text[name] = f"{name!r}{_KINDS[kind_of_text(words)]}"
     if not text:
         return
-    listed = list(text.values())
-    more = f" and {len(listed) - _MOST_LISTED} more" if len(listed) > _MOST_LISTED else ""
-    found = f"there is text in {', '.join(listed[:_MOST_LISTED])}{more}"
+    found = f"there is text in {listed(text.values(), _MOST_LISTED)}"
     if may_ignore:
         found += "; leave out what is no reading with " + " ".join(
             f"--ignore {shlex.quote(name)}" for name in text
         )
     raise InvalidInputError(where, "columns of features must hold numbers", found)
-
-
-def _what_text(words: Sequence[Any]) -> str:
-    """What a column of text seems to be, if it seems to be something."""
-    if all(not isinstance(word, str) or _DATE.match(word) for word in words):
-        return " (dates or times)"
-    is_id = len(words) >= _LEAST_IDS and len(set(map(str, words))) == len(words)
-    return " (all different, as names of rows are)" if is_id else ""
 
 
 def _read_strictly(
@@ -588,7 +589,5 @@ def _kind(item: Any) -> str:
     return "infinite" if isinstance(item, float | np.floating) else "no number"
 
 
-def _listed(names: Iterable[str], most: int = _MOST_LISTED) -> str:
-    listed = list(names)
-    rest = f" and {len(listed) - most} more" if len(listed) > most else ""
-    return ", ".join(map(repr, listed[:most])) + rest
+def _quoted(names: Iterable[str]) -> str:
+    return listed(map(repr, names), _MOST_LISTED)

@@ -9,12 +9,13 @@ than all the others together, and its errors quote the value that it could not r
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -33,6 +34,13 @@ _NOTES = ".txt"  # such as README.txt
 _MAX_BYTES = 1 << 32
 _MAX_COLUMNS = 100_000  # each is an array of its own, and a million of them take minutes
 _BEGINNING = 1 << 16  # bytes that tell a table from prose
+_SAMPLE = 200  # cells that are looked at to tell dates from words
+_LEAST_IDS = 10  # fewer words can all be different without being names of rows
+_DATE = re.compile(
+    r"\s*(\d{4}[-/.]\d{1,2}[-/.]\d{1,2}|\d{1,2}[-/.]\d{1,2}[-/.]\d{2,4}|"
+    r"\d{1,2}:\d{2}(:\d{2}([.,]\d+)?)?)([T ].*)?\s*$",
+    re.ASCII,
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -196,8 +204,24 @@ def read_numbers(column: Column) -> tuple[npt.NDArray[np.float64], Mask]:
 
 
 def is_missing(item: Any) -> bool:
-    """Whether a column's item stands for nothing: None, nan, no time."""
-    return bool(item is None or item != item)
+    """Whether a column's item stands for nothing: None, nan, no time. A list is something."""
+    return item is None or (not isinstance(item, np.ndarray) and bool(item != item))
+
+
+def kind_of_text(items: Sequence[Any]) -> Literal["date", "id", "text"]:
+    """What cells that are no numbers seem to be: dates or times, names of rows, or words.
+
+    Names of rows are 10 or more, all different.
+    """
+    sample = items[:: max(1, len(items) // _SAMPLE)]
+    are_times = [
+        isinstance(item, np.datetime64 | np.timedelta64) or _DATE.match(str(item)) is not None
+        for item in sample
+    ]
+    if sum(are_times) >= 0.9 * len(sample):
+        return "date"
+    is_id = len(items) >= _LEAST_IDS and len(set(map(str, items))) == len(items)
+    return "id" if is_id else "text"
 
 
 def read_labels(column: Column) -> tuple[Column, Mask]:

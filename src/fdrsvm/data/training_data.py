@@ -32,6 +32,7 @@ from fdrsvm.core.arrays import (
     entry_error,
     refuse_stand_ins,
 )
+from fdrsvm.core.texts import listed
 from fdrsvm.errors import InvalidInputError
 from fdrsvm.risk.ball import Box, check_inside, check_support
 
@@ -98,11 +99,11 @@ def per_client(
         unknown = [name for name in value if name not in names]
         missing = [name for name in names if name not in value]
         if unknown or missing:
-            kind, listed = ("unknown", unknown) if unknown else ("missing", missing)
+            kind, wrong = ("unknown", unknown) if unknown else ("missing", missing)
             raise InvalidInputError(
                 argument,
                 "must name every client of this fit, and no other",
-                f"{kind}: {', '.join(map(repr, listed))}",
+                f"{kind}: {', '.join(map(repr, wrong))}",
             )
         value = [value[name] for name in names]
     elif isinstance(value, str) or np.ndim(value) == 0:
@@ -214,27 +215,19 @@ def read_training_data(
         by_class = _class_weights(class_weight, classes, codes, weights)
     client_labels, groups = rows_by_client(labels)
     names = client_labels.tolist()
-    if "" in names:
-        raise InvalidInputError("clients", "labels must not be empty", "some are")
     read, totals = [], []
     for name, rows in zip(names, groups, strict=True):
         own = (X[rows], codes[rows], weights[rows])
         client = _make_client(name, by_class, *(merge_equal_rows(*own) if merge else own))
         read.append(client)
         totals.append(client.total)
-    return TrainingData(
-        classes,
-        np.bincount(codes, weights, len(classes)).astype(np.float64),
-        by_class,
-        client_labels,
-        tuple(read),
-        n_clipped,
-        names,
-        totals,
-    )
+    by_label = (np.bincount(codes, weights, len(classes)).astype(np.float64), by_class)
+    return TrainingData(classes, *by_label, client_labels, tuple(read), n_clipped, names, totals)
 
 
 def _make_client(name: Any, by_class: Array, X: Matrix, codes: Codes, weights: Array) -> Client:
+    if name == "":
+        raise InvalidInputError("clients", "labels must not be empty", "some are")
     if weights.max() > _LARGE:
         raise InvalidInputError(
             "sample_weight", f"must be below {_LARGE:g}", f"client {name!r} has a larger one"
@@ -260,12 +253,11 @@ def take_column(X: Any, name: str) -> tuple[Any, Any]:
             f"it is {name!r}, and X is a {type(X).__name__}; {remedy}",
         )
     if columns.count(name) != 1:
-        shown = ", ".join(repr(column) for column in columns[:_MOST_SHOWN])
-        more = f" and {len(columns) - _MOST_SHOWN} more" if len(columns) > _MOST_SHOWN else ""
         raise InvalidInputError(
             "clients",
             "must name one column of X, or have one label for each row",
-            f"X has {columns.count(name)} columns called {name!r}; its columns are {shown}{more}",
+            f"X has {columns.count(name)} columns called {name!r}; its columns are "
+            f"{listed(map(repr, columns), _MOST_SHOWN)}",
         )
     return without_column(X, name), X[name]
 

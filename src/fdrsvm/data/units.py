@@ -123,6 +123,13 @@ class Middle(NamedTuple):
     spread: float
     n: int
 
+    def is_like(self, other: Middle) -> bool:
+        """Whether both may be in one unit."""
+        near = abs(self.median - other.median) <= 2.0 * max(self.spread, other.spread)
+        has_one_sign = self.median * other.median > 0.0
+        near = near or (has_one_sign and _within(self.median / other.median, 2.0))
+        return near and _within(self.spread / other.spread, 4.0)
+
 
 class UnitGuess(NamedTuple):
     """A client that seems to use another unit: values * factor + offset are like the others'."""
@@ -194,7 +201,10 @@ def guess_units(samples: Mapping[str, Array], name: str) -> list[UnitGuess]:
     middles = {client: one for client, one in middles.items() if one.spread > 0.0}
     if len(middles) < 2:
         return []
-    friends = {a: [b for b in middles if _alike(middles[a], middles[b])] for a in middles}
+    friends = {
+        client: [name for name, other in middles.items() if one.is_like(other)]
+        for client, one in middles.items()
+    }
     usual = max(friends.values(), key=len)
     whole = Middle(
         float(np.median([middles[one].median for one in usual])),
@@ -212,12 +222,6 @@ def guess_units(samples: Mapping[str, Array], name: str) -> list[UnitGuess]:
             guesses.append(UnitGuess(client, *best, tuple(usual), is_named))
         n_strange += misfit == np.inf
     return [] if 3 * n_strange > len(middles) or len(guesses) > len(usual) else guesses
-
-
-def _alike(one: Middle, other: Middle) -> bool:
-    near = abs(one.median - other.median) <= 2.0 * max(one.spread, other.spread)
-    near = near or (one.median * other.median > 0.0 and _within(one.median / other.median, 2.0))
-    return near and _within(one.spread / other.spread, 4.0)
 
 
 def _within(ratio: float, factor: float) -> bool:

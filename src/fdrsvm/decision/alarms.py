@@ -25,13 +25,13 @@ from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import bdtr, betaincinv
+from scipy.special import bdtr
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from fdrsvm.core.arrays import Array, check_matrix
 from fdrsvm.data.training_data import check_clients, rows_by_client
-from fdrsvm.decision.goals import positive_class
+from fdrsvm.decision.goals import positive_class, share_limits
 from fdrsvm.decision.valleys import rows_above_valley
 from fdrsvm.errors import InvalidInputError, MixedInFaultsWarning, UnsupportedError
 from fdrsvm.model.linear_model import ALARM, POSITIVE, LinearModel
@@ -129,20 +129,28 @@ class AlarmThreshold(BaseEstimator):  # type: ignore[misc]
         if isinstance(clients, str):
             rule = "must be one label for each row, or a column of X_healthy"
             raise InvalidInputError("clients", rule, f"there is no column {clients!r}")
-        self._linear = _with_fault(model, self.pos_label)
-        scores = _fault_scores(self._linear, X_healthy)
+        self._linear = with_fault(model, self.pos_label)
+        scores = self._linear.decision_function(X_healthy)
+        if self._linear.positive != 1:  # larger the more a row looks like a fault
+            scores = -scores
         rounding = _rounding(self._linear, X_healthy)
         names, groups = rows_by_client(check_clients(clients, len(scores)))
         keys = [None] if clients is None else names.tolist()
         members = dict(zip(keys, groups, strict=True))
-        _check_enough(wish, {key: len(scores[rows]) for key, rows in members.items()})
+        wish.check_enough({key: len(scores[rows]) for key, rows in members.items()})
         self.alarms_ = {
             key: wish.promise(scores[rows], rounding, key) for key, rows in members.items()
         }
         for key, rows in members.items():
-            for found in _suspicions(self._linear, scores[rows], self.alarms_[key], rounding):
+            for found in suspicions(self._linear, scores[rows], self.alarms_[key], rounding):
                 warnings.warn(MixedInFaultsWarning(found), stacklevel=2)
-        self._set_words(len(scores))
+        for name in ("threshold_", "model_"):  # of an earlier fit
+            self.__dict__.pop(name, None)
+        self.n_rows_ = len(scores)
+        self.thresholds_ = {key: promise.threshold for key, promise in self.alarms_.items()}
+        self.statement_ = "\n".join(promise.statement for promise in self.alarms_.values())
+        if clients is None:
+            self.threshold_, self.model_ = self.thresholds_[None], self.model_for(None)
         return self
 
     def alarms(self, X: Any, client: Any = None) -> npt.NDArray[np.bool_]:
@@ -179,15 +187,6 @@ class AlarmThreshold(BaseEstimator):  # type: ignore[misc]
         return self._linear.cut_at(promise.cut_for(self._linear.positive)).with_record(
             **{ALARM: promise.to_record()}
         )
-
-    def _set_words(self, n_rows: int) -> None:
-        for name in ("threshold_", "model_"):  # of an earlier fit
-            self.__dict__.pop(name, None)
-        self.n_rows_ = n_rows
-        self.thresholds_ = {key: promise.threshold for key, promise in self.alarms_.items()}
-        self.statement_ = "\n".join(promise.statement for promise in self.alarms_.values())
-        if None in self.alarms_:
-            self.threshold_, self.model_ = self.thresholds_[None], self.model_for(None)
 
 
 # --- what is asked for, and which row gives it ---
@@ -251,6 +250,31 @@ class Wish:
             n_kept = 1 + bisect_left(sizes, True, key=lambda size: self.is_sure(size, size))
         return math.floor((n_kept - 1) / (1 - self.trim)) + 1
 
+    def check_enough(self, counts: Mapping[Any, int]) -> None:
+        """Every client must have the rows that it takes."""
+        needed = self.least_rows()
+        few = {client: n for client, n in counts.items() if n < needed}
+        if not few:
+            return
+        asked = f"a rate of {_percent(float(self.rate))}"
+        if self.confidence is not None:
+            asked += f" with a confidence of {_percent(float(self.confidence))}"
+        if self.trim:
+            asked += f" and {_percent(float(self.trim))} left out"
+        of_whom = "" if None in counts else " of every client"
+        lowest = self.lowest_rate(min(few.values()))
+        have = ", ".join(
+            f"there are {n}" if client is None else f"client {client!r} has {n}"
+            for client, n in few.items()
+        )
+        leave = "" if None in counts or len(few) == len(counts) else ", leave these clients out"
+        raise InvalidInputError(
+            "X_healthy",
+            f"must hold at least {needed} healthy rows{of_whom} for {asked}",
+            f"{have}; record more{leave}"
+            + (f", or ask for a rate of {lowest:g} or more" if lowest < 1.0 else ""),
+        )
+
     def lowest_rate(self, n_rows: int) -> float:
         """The least rate, to two digits, for which so many rows are enough."""
         n_kept = self.n_kept(n_rows)
@@ -271,9 +295,8 @@ class Wish:
         n_equal = np.count_nonzero(np.abs(ordered - ordered[rank - 1]) <= rounding)
         worst = min(1.0, (n_rows + 1 - rank) / (n_kept + 1))
         if self.confidence is not None:
-            below = rank - n_left_out
-            quantile = betaincinv(below, n_kept + 1 - below, float(1 - self.confidence))
-            worst = 1.0 - float(quantile) if below > 0 else 1.0
+            n_above = min(n_kept, n_rows - rank)  # of the kept ones, if those left out are healthy
+            worst = float(share_limits(n_above, n_kept, float(1 - self.confidence))[1])
         return PlantAlarm(
             client=client,
             rate=float(self.rate),
@@ -387,7 +410,7 @@ def _split_clients(X: Any, clients: Any) -> tuple[Any, Any]:
     return X[[name for name in columns if name != clients]], np.asarray(X[clients])
 
 
-def _with_fault(model: Any, pos_label: Any) -> LinearModel:
+def with_fault(model: Any, pos_label: Any = None, argument: str = "pos_label") -> LinearModel:
     """A model of two classes that knows which is the fault; our own keep their certificate."""
     linear = read_linear(model)
     own = getattr(model, "_linear_model", None)
@@ -400,14 +423,8 @@ def _with_fault(model: Any, pos_label: Any) -> LinearModel:
     if pos_label is None:
         return linear
     same = [label for label in linear.classes if label == pos_label]  # 1 and 1.0
-    place = positive_class(linear.classes, (0, 0), same[0] if same else pos_label)
+    place = positive_class(linear.classes, (0, 0), same[0] if same else pos_label, argument)
     return linear.with_record(**{POSITIVE: linear.classes[place or 0]})
-
-
-def _fault_scores(linear: LinearModel, X: Any) -> Array:
-    """Scores, larger the more a row looks like a fault."""
-    scores = linear.decision_function(X)
-    return scores if linear.positive == 1 else -scores
 
 
 def _rounding(linear: LinearModel, X: Any) -> float:
@@ -419,31 +436,7 @@ def _rounding(linear: LinearModel, X: Any) -> float:
     return bound if math.isfinite(bound) else 0.0
 
 
-def _check_enough(wish: Wish, counts: Mapping[Any, int]) -> None:
-    needed = wish.least_rows()
-    few = {client: n for client, n in counts.items() if n < needed}
-    if not few:
-        return
-    asked = f"a rate of {_percent(float(wish.rate))}"
-    if wish.confidence is not None:
-        asked += f" with a confidence of {_percent(float(wish.confidence))}"
-    if wish.trim:
-        asked += f" and {_percent(float(wish.trim))} left out"
-    of_whom = "" if None in counts else " of every client"
-    lowest = min(few.values())
-    have = ", ".join(
-        f"there are {n}" if client is None else f"client {client!r} has {n}"
-        for client, n in few.items()
-    )
-    leave = "" if None in counts or len(few) == len(counts) else ", leave these clients out"
-    raise InvalidInputError(
-        "X_healthy",
-        f"must hold at least {needed} healthy rows{of_whom} for {asked}",
-        f"{have}; record more{leave}, or ask for a rate of {wish.lowest_rate(lowest):g} or more",
-    )
-
-
-def _suspicions(
+def suspicions(
     linear: LinearModel, scores: Array, promise: PlantAlarm, rounding: float
 ) -> Iterator[str]:
     """What speaks against all rows being healthy, each with a remedy."""

@@ -12,8 +12,10 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import numpy as np
+from scipy.special import betaincinv
 
 from fdrsvm.core.arrays import Array, check_choice, check_positive
+from fdrsvm.data.training_data import Codes
 from fdrsvm.errors import InvalidInputError
 
 F1 = "f1"  # of the class that is looked for, as are the goals below
@@ -67,6 +69,18 @@ class FalseAlarmRate:
 
 Goal: TypeAlias = MissCost | FalseAlarmRate
 Scoring: TypeAlias = str | Goal | Callable[[Array], float]
+
+
+def count_rows(
+    codes: Codes, predicted: Codes, n_classes: int, weights: Array | None = None
+) -> Array:
+    """The counts of some rows, from the positions of their true and predicted classes.
+
+    A row of weight 2 counts as two.
+    """
+    counts = np.zeros((n_classes, n_classes))
+    np.add.at(counts, (codes, predicted), 1.0 if weights is None else weights)
+    return counts
 
 
 def score_counts(counts: Array, scoring: Scoring, positive: int = 1) -> float:
@@ -145,6 +159,18 @@ def _f1_scores(counts: Array) -> Array:
         return np.asarray(2.0 * np.diag(counts) / totals)
 
 
+def share_limits(parts: Any, wholes: Any, level: float) -> tuple[Array, Array]:
+    """Lower and upper limit of shares, each exceeded with probability ``level`` at most.
+
+    By Clopper and Pearson: the quantiles ``level`` of Beta(k, n - k + 1) and 1 - ``level`` of
+    Beta(k + 1, n - k); 0 and 1 at the ends.
+    """
+    k, n = np.asarray(parts, dtype=float), np.asarray(wholes, dtype=float)
+    low = np.where(k > 0.0, betaincinv(np.maximum(k, 1.0), n - k + 1.0, level), 0.0)
+    high = np.where(k < n, betaincinv(k + 1.0, np.maximum(n - k, 1.0), 1.0 - level), 1.0)
+    return low, high
+
+
 def balanced_accuracy(counts: Array) -> float:
     """Mean over the classes that occur of the share of their rows that are found."""
     totals = counts.sum(axis=1)
@@ -159,9 +185,8 @@ _SCORES: dict[str, Callable[[Array], float]] = {
 }
 
 
-# As typed, and as said: what comes after "=" is a number, in percent if it says so.
+# As typed; two more goals have a number.
 _TYPED = {"balanced": DEFAULT_SCORING, "f1": F1, "f1-macro": "f1_macro", "accuracy": "accuracy"}
-_TYPED_GOALS: dict[str, type[Goal]] = {"cost": MissCost, "false-alarms": FalseAlarmRate}
 DEFAULT_GOAL = "balanced"
 TYPED_FORMS = "balanced, f1, f1-macro, accuracy, cost=RATIO or false-alarms=PERCENT%"
 
@@ -170,11 +195,13 @@ def read_goal(text: str) -> Scoring:
     """What a user typed, such as "f1", "cost=20" or "false-alarms=1%"."""
     name, _, value = text.partition("=")
     try:
-        if name in _TYPED and not value:
-            return _TYPED[name]
-        goal = _TYPED_GOALS[name]
-        is_percent = value.endswith("%") and goal is FalseAlarmRate  # a ratio of costs has none
-        return goal(float(value[:-1]) / 100.0 if is_percent else float(value))
+        if text in _TYPED:
+            return _TYPED[text]
+        if name == "cost":
+            return MissCost(float(value))
+        if name == "false-alarms" and value.endswith("%"):  # 0.5 alone could mean either
+            return FalseAlarmRate(float(value[:-1]) / 100.0)
+        raise KeyError(name)
     except (KeyError, ValueError) as error:
         why = f": {error.argument} {error.rule}" if isinstance(error, InvalidInputError) else ""
         raise InvalidInputError("goal", f"must be {TYPED_FORMS}", f"it is {text!r}{why}") from None

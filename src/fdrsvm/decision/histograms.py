@@ -19,9 +19,9 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from fdrsvm.core.arrays import Array
+from fdrsvm.data.training_data import Codes
 from fdrsvm.decision.goals import Scoring, score_counts
 from fdrsvm.errors import InvalidInputError
 
@@ -32,8 +32,6 @@ _SHARE = 1.0 / 256.0
 _FEW = 10  # rows; below it an interval tells of chance, and of single rows
 _PARTS = 16
 _MOST_QUESTIONS = 12
-
-Codes = npt.NDArray[np.intp]
 
 
 class Histogram(NamedTuple):
@@ -74,6 +72,22 @@ class Histogram(NamedTuple):
         low = min(bounds[np.searchsorted(each, 0.01, side="right")] for each in shares)
         high = max(bounds[np.searchsorted(each, 0.99) + 1] for each in shares)
         return bool(high - low <= width)
+
+    def middle_of_gap(self, at: int) -> float:
+        """The threshold for an edge: of edges around empty intervals all predict the same."""
+        edges, is_empty = self.edges, self.counts.sum(axis=(0, 1)) == 0.0
+        low = high = at
+        while high + 1 < len(edges) and is_empty[high + 1]:
+            high += 1
+        while low > 0 and is_empty[low]:
+            low -= 1
+        if edges[low] <= 0.0 <= edges[high]:
+            return 0.0
+        if (
+            low == 0 or high == len(edges) - 1
+        ):  # one class for all rows: the end of the gap near them
+            return float(edges[high] if low == 0 else edges[low])
+        return float(0.5 * edges[low] + 0.5 * edges[high])
 
 
 def count_scores(scores: Array, codes: Codes, weights: Array, edges: Array) -> Array:
@@ -159,22 +173,7 @@ def best_cut(histogram: Histogram, aim: Aim) -> tuple[int, float]:
         return histogram.zero, 0.0
     ties = np.flatnonzero(scores == np.nanmax(scores))
     at = int(ties[np.trace(tables[ties], axis1=1, axis2=2).argmax()])
-    return at, _middle_of_gap(histogram, at)
-
-
-def _middle_of_gap(histogram: Histogram, at: int) -> float:
-    """Every threshold between two edges around empty intervals gives the same predictions."""
-    edges, is_empty = histogram.edges, histogram.counts.sum(axis=(0, 1)) == 0.0
-    low = high = at
-    while high + 1 < len(edges) and is_empty[high + 1]:
-        high += 1
-    while low > 0 and is_empty[low]:
-        low -= 1
-    if edges[low] <= 0.0 <= edges[high]:
-        return 0.0
-    if low == 0 or high == len(edges) - 1:  # one class for all rows: the end of the gap near them
-        return float(edges[high] if low == 0 else edges[low])
-    return float(0.5 * edges[low] + 0.5 * edges[high])
+    return at, histogram.middle_of_gap(at)
 
 
 def true_counts(observed: Array, label_noise: float) -> Array:

@@ -20,7 +20,6 @@ the same in every unit, if they are given in it; the defaults are made for featu
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
@@ -31,7 +30,10 @@ from scipy import sparse
 
 from fdrsvm.core.arrays import Array, Matrix
 from fdrsvm.core.vectors import dot, times
+from fdrsvm.data.columns import is_id
+from fdrsvm.data.findings import to_ignore
 from fdrsvm.data.training_data import TrainingData
+from fdrsvm.decision.goals import count_rows
 from fdrsvm.errors import DegenerateModelWarning
 
 SELDOM = 0.01
@@ -136,9 +138,7 @@ def tally_rows(
         scores = np.asarray(X @ coef.T) + intercept
     is_binary = scores.shape[1] == 1
     predicted = (scores[:, 0] > threshold).astype(np.intp) if is_binary else scores.argmax(axis=1)
-    n_classes = 2 if is_binary else scores.shape[1]
-    counts = np.zeros((n_classes, n_classes))
-    np.add.at(counts, (codes, predicted), 1.0 if weights is None else weights)
+    counts = count_rows(codes, predicted, 2 if is_binary else scores.shape[1], weights)
     return Tally(counts, scores.min(axis=0), scores.max(axis=0))
 
 
@@ -244,22 +244,10 @@ class HasRows(Protocol):
 
 
 def look_at_columns(clients: Sequence[HasRows], names: Sequence[str] | None) -> ColumnAdvice:
-    """Advice about the columns of all clients' rows together.
-
-    Columns are of very different size where one spreads over 100 times as much as another: in one
-    radius for all, the smaller ones do not count. A column is taken for an identifier if no two
-    rows share a value and these are whole numbers that fill at least half of an evenly spaced
-    range, which readings of 20 rows or more do not; over all clients, or at each that has so many.
-    """
-    first = clients[0].X
-    n_rows, is_sparse, low = 0, sparse.issparse(first), np.full(first.shape[1], np.inf)
-    high = -low
-    for client in clients:
-        ends = client.X.min(axis=0), client.X.max(axis=0)
-        if is_sparse:
-            ends = ends[0].toarray().ravel(), ends[1].toarray().ravel()
-        low, high = np.minimum(low, ends[0]), np.maximum(high, ends[1])
-        n_rows += client.X.shape[0]
+    """Advice about the columns of all clients' rows together."""
+    low, high = column_ranges(clients)
+    unnamed = map("column {}".format, range(len(low)))
+    labels = list(unnamed if names is None else map(repr, names))
     largest = max(0.0, float(high.max()), -float(low.min()))
     size = ""
     if largest != 0.0 and not _SMALL <= largest <= _LARGE:
@@ -268,47 +256,67 @@ def look_at_columns(clients: Sequence[HasRows], names: Sequence[str] | None) -> 
             "in their unit: scale them to about 1, say with FederatedMinMaxScaler (fdrsvm fit "
             "--scaling minmax)"
         )
-    unnamed = map("column {}".format, range(len(low)))
-    labels = list(unnamed) if names is None else list(map(repr, names))
-    scales = ids = None
-    spread = high - low
+    return ColumnAdvice(size, unlike_scales(high - low, labels), find_ids(clients, names, labels))
+
+
+def column_ranges(clients: Sequence[HasRows]) -> tuple[Array, Array]:
+    """The least and the largest value of each column."""
+    lows, highs = [], []
+    for client in clients:
+        low, high = client.X.min(axis=0), client.X.max(axis=0)
+        is_sparse = sparse.issparse(client.X)
+        lows.append(low.toarray().ravel() if is_sparse else low)
+        highs.append(high.toarray().ravel() if is_sparse else high)
+    return np.min(lows, axis=0), np.max(highs, axis=0)
+
+
+def unlike_scales(spread: Array, labels: Sequence[str]) -> DegenerateModelWarning | None:
+    """Of one column that spreads over 100 times as much as another.
+
+    In one radius for all, the smaller ones do not count.
+    """
     some = np.flatnonzero(spread > 0.0)
-    if some.size and spread[some].max() > _UNLIKE * spread[some].min():
-        wide, narrow = some[spread[some].argmax()], some[spread[some].argmin()]
-        scales = DegenerateModelWarning(
-            f"features are not on one scale ({labels[wide]} spreads over {spread[wide]:.3g}, "
-            f"{labels[narrow]} over {spread[narrow]:.3g}), and the radius is the same for all",
-            "scale them, say with FederatedMinMaxScaler",
-            "train again: fdrsvm fit ... --scaling minmax",
-            has_given_up=False,
-        )
-    counters = []
-    for at in [] if is_sparse or n_rows < _ENOUGH_IDS else some.tolist():
+    if not some.size or spread[some].max() <= _UNLIKE * spread[some].min():
+        return None
+    wide, narrow = some[spread[some].argmax()], some[spread[some].argmin()]
+    return DegenerateModelWarning(
+        f"features are not on one scale ({labels[wide]} spreads over {spread[wide]:.3g}, "
+        f"{labels[narrow]} over {spread[narrow]:.3g}), and the radius is the same for all",
+        "scale them, say with FederatedMinMaxScaler",
+        "train again: fdrsvm fit ... --scaling minmax",
+        has_given_up=False,
+    )
+
+
+def find_ids(
+    clients: Sequence[HasRows], names: Sequence[str] | None, labels: Sequence[str]
+) -> DegenerateModelWarning | None:
+    """Of columns that number the rows, by the rule of ``fdrsvm check``."""
+    first = clients[0].X
+    if sparse.issparse(first):
+        return None
+    found = []
+    for at in range(len(labels)):
         few = first[:_FIRST_ROWS, at]
-        if (few != np.round(few)).any():  # of readings hardly any column goes further
-            continue
+        if (few != np.round(few)).any() or len(np.unique(few)) < len(few):
+            continue  # hardly any column of readings goes further
+        name = "" if names is None else names[at]
         columns = [client.X[:, at] for client in clients]
-        # Row numbers may begin again at each client; a few rows are evenly spaced by chance.
-        long = [column for column in columns if len(column) >= _ENOUGH_IDS]
-        if _counts_rows(np.concatenate(columns)) or (long and all(map(_counts_rows, long))):
-            counters.append(at)
-    if counters:
-        listed = ", ".join(labels[at] for at in counters)
-        own = " of a client" if len(clients) > 1 else ""
-        typed = " ".join(f"--ignore {shlex.quote(names[at])}" for at in counters) if names else ""
-        ids = DegenerateModelWarning(
-            f"{listed} {'looks' if len(counters) == 1 else 'look'} like an identifier or a clock: "
-            f"no two rows{own} share a value, and the values are evenly spaced",
-            "leave out what is no reading",
-            f"leave out what is no reading: fdrsvm fit ... {typed}",
-            has_given_up=False,
-        )
-    return ColumnAdvice(size, scales, ids)
-
-
-def _counts_rows(values: Array) -> bool:
-    gaps = np.diff(np.sort(values))
-    return bool(gaps.min() > 0.0 and np.ptp(values) <= 2.0 * len(values) * gaps.min())
+        # Numbers may begin again at each client; those with few rows tell nothing.
+        long = [one for one in columns if len(one) >= _ENOUGH_IDS]
+        if is_id(name, np.concatenate(columns)) or (long and all(is_id(name, one) for one in long)):
+            found.append(at)
+    if not found:
+        return None
+    own = " of a client" if len(clients) > 1 else ""
+    typed = " ".join([] if names is None else [to_ignore(names[at]) for at in found])
+    return DegenerateModelWarning(
+        f"{', '.join(labels[at] for at in found)} {'looks' if len(found) == 1 else 'look'} like an "
+        f"identifier or a clock: whole numbers, of which no two rows{own} share one",
+        "leave out what is no reading",
+        f"leave out what is no reading: fdrsvm fit ... {typed}",
+        has_given_up=False,
+    )
 
 
 def mean_hinge(data: TrainingData, models: Array, shares: Array) -> Array:

@@ -126,8 +126,8 @@ class LinearClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         estimator.coef_, estimator.intercept_ = model.coef.copy(), model.intercept.copy()
         estimator.classes_ = np.array(model.classes)
         estimator.threshold_ = model.threshold
-        if POSITIVE in model.record:
-            estimator.pos_label_ = model.record[POSITIVE]
+        if POSITIVE in model.record and model.positive is not None:
+            estimator.pos_label_ = model.classes[model.positive]
         client_column = remembered_columns(model.record).get("client")
         if client_column is not None:
             estimator.client_column_ = client_column

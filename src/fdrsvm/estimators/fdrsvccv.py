@@ -252,7 +252,7 @@ worst_case_risk_per_client_, n_iter_, stop_reason_, history_, client_labels_
             features; see :meth:`FDRSVC.fit`. Without ``refit`` it is about the held-out rows.
         """
         refit, n_folds = check_flag(self.refit, "refit"), check_count(self.cv, "cv", 2)
-        for name in ("best_estimator_", *self._of_best):
+        for name in ("best_estimator_", "_held_out", *self._of_best):
             self.__dict__.pop(name, None)  # a fit without ``refit`` leaves no older model behind
         check_label_values(y, "y")
         y = column_or_1d(y, warn=True)  # here, since it is read more than once
@@ -270,11 +270,9 @@ worst_case_risk_per_client_, n_iter_, stop_reason_, history_, client_labels_
             check_trial(trial, data)  # an option that breaks a rule is an error before any run
         splits = split_rows(rows, n_folds, seed_of(self.random_state))
         aim = Aim(self.scoring_, positive or 0, label_noise)
-        outcomes, assessed = [], []
-        for folds in self._outcomes(trials, splits):
-            one, folds = assess(folds, splits, aim, is_tuned=is_tuned)
-            assessed.append(one)
-            outcomes.append(folds)
+        trained = self._outcomes(trials, splits)
+        both = [assess(folds, splits, aim, is_tuned=is_tuned) for folds in trained]
+        assessed, outcomes = map(list, zip(*both, strict=True))
         self.n_numbers_shared_ = sum(one.n_numbers for one in assessed)
         results = tabulate(points, outcomes, assessed, aim)
         self._set_results(results)
@@ -283,11 +281,6 @@ worst_case_risk_per_client_, n_iter_, stop_reason_, history_, client_labels_
             for name, *own in held_out(*fold):
                 self._held_out.setdefault(name, []).append(own)
         _warn(results, [point.get("tol", self.tol) for point in points])
-        if self.verbose > 0:
-            for at, params in enumerate(results["params"]):
-                score, gap = results["pooled_test_score"][at], results["max_gap"][at]
-                told = results["error"][at] or f"score {score:.4f}, gaps up to {gap:.1e}"
-                print(f"configuration {at + 1}, {params}: {told}")  # noqa: T201 - as asked for
         best = FDRSVC(**{**self._fixed(), **self.best_params_})
         if refit:
             best._fit(X, y, **given, threshold=float(results["threshold"][self.best_index_]))
@@ -301,6 +294,11 @@ worst_case_risk_per_client_, n_iter_, stop_reason_, history_, client_labels_
     def listen(self, tell: Callable[[int, int], None]) -> None:
         """Have ``tell`` called with the number of trials done, and of all, during the next fit."""
         self._tell = tell
+
+    def __getstate__(self) -> dict[str, Any]:
+        """What pickles and copies have: no score of any row, and nobody who listens."""
+        state = dict(super().__getstate__())
+        return {key: value for key, value in state.items() if key not in ("_held_out", "_tell")}
 
     def held_out_rows(self) -> dict[str, CalibrationRows]:
         """By client, scores of rows that the model of their fold has not seen, of the best run.
@@ -343,7 +341,10 @@ worst_case_risk_per_client_, n_iter_, stop_reason_, history_, client_labels_
             return self.param_grid
         own, usual = self.get_params(deep=False), type(self)().get_params(deep=False)
         free = [
-            name for name in DEFAULT_GRID if own[name] is usual[name] or own[name] == usual[name]
+            name
+            for name in DEFAULT_GRID
+            # A list of one entry per client is no default, and of an array "==" gives an array.
+            if np.ndim(own[name]) == 0 and own[name] == usual[name]
         ]
         return free or {"epsilon": [self.epsilon]}
 
@@ -388,6 +389,11 @@ worst_case_risk_per_client_, n_iter_, stop_reason_, history_, client_labels_
             raise UnsupportedError(
                 f"none of {len(errors)} configurations has a score; the first: {first}"
             )
+        if self.verbose > 0:
+            for at, params in enumerate(results["params"]):
+                score, gap = scores[at], results["max_gap"][at]
+                told = results["error"][at] or f"score {score:.4f}, gaps up to {gap:.1e}"
+                print(f"configuration {at + 1}, {params}: {told}")  # noqa: T201 - as asked for
         self.cv_results_ = results
         self.best_index_ = int(results["rank_test_score"].argmin())
         self.best_score_ = float(scores[self.best_index_])

@@ -27,6 +27,7 @@ from sklearn.model_selection import ParameterGrid
 
 from fdrsvm.core.arrays import Array, Matrix, check_choice, check_count, check_non_negative
 from fdrsvm.data.training_data import Client, Codes, TrainingData, auto_radius, read_training_data
+from fdrsvm.decision.goals import count_rows
 from fdrsvm.decision.histograms import Aim, ask_histogram, best_cut, count_scores
 from fdrsvm.errors import FDRSVMError, InvalidInputError, UnsupportedError
 from fdrsvm.estimators.advice import BALANCED, FLAT
@@ -130,7 +131,7 @@ def grid_points(param_grid: Any, data: TrainingData) -> list[dict[str, Any]]:
     is_listed = hasattr(param_grid, "__iter__") and not isinstance(param_grid, str | Mapping)
     grids = list(param_grid) if is_listed else [param_grid]
     if is_listed and grids and all(isinstance(name, str) for name in grids):
-        grids = [_default_values(grids, data)]
+        grids = [default_values(grids, data)]
     for grid in grids:
         _check_grid(grid, "has" if is_listed else "is")
     if not grids:
@@ -138,11 +139,18 @@ def grid_points(param_grid: Any, data: TrainingData) -> list[dict[str, Any]]:
     return [dict(point) for point in ParameterGrid(grids)]
 
 
-def _default_values(names: Sequence[str], data: TrainingData) -> dict[str, Any]:
-    """The paper's small grid, with and without balanced classes."""
+def default_values(names: Sequence[str], data: TrainingData) -> dict[str, Any]:
+    """The paper's small grid, with and without balanced classes.
+
+    Its radii are multiples of "auto": one number where that is the same for all clients.
+    """
     for name in names:
         check_choice(name, "param_grid", DEFAULT_GRID)
-    values = {"epsilon": _default_radii(data), "kappa": _KAPPAS, "class_weight": _CLASS_WEIGHTS}
+    auto = np.array([auto_radius(total) for total in data.totals])
+    radii: list[Any] = [float(factor * auto[0]) for factor in _RADII]
+    if (auto != auto[0]).any():
+        radii = [dict(zip(data.names, (factor * auto).tolist(), strict=True)) for factor in _RADII]
+    values = {"epsilon": radii, "kappa": _KAPPAS, "class_weight": _CLASS_WEIGHTS}
     return {name: values[name] for name in names}
 
 
@@ -169,14 +177,6 @@ def _check_grid(grid: Any, verb: str) -> None:
             )
         if len(values) == 0:
             raise InvalidInputError("param_grid", f"{name} must have a value", "it has none")
-
-
-def _default_radii(data: TrainingData) -> list[Any]:
-    """Multiples of "auto": one number where that is the same for all clients."""
-    auto = np.array([auto_radius(total) for total in data.totals])
-    if (auto == auto[0]).all():
-        return [float(factor * auto[0]) for factor in _RADII]
-    return [dict(zip(data.names, (factor * auto).tolist(), strict=True)) for factor in _RADII]
 
 
 def make_trials(fixed: Mapping[str, Any], points: Sequence[Mapping[str, Any]]) -> list[Trial]:
@@ -354,7 +354,11 @@ def assess(
         return nothing, list(outcomes)
     try:
         if n_classes > 2:
-            tables = np.array([_class_counts(*fold) for fold in zip(outcomes, splits, strict=True)])
+            tables = np.zeros_like(nothing.counts)
+            for table, fold, split in zip(tables, outcomes, splits, strict=True):
+                assert fold.model is not None
+                for c in split.held_out:
+                    table += held_out_counts(fold.model, c.X, c.codes, c.weights)
             return Assessment(tables, 0.0, tables.size, False), list(outcomes)
         folds = [held_out(*fold) for fold in zip(outcomes, splits, strict=True)]
     except FDRSVMError as error:
@@ -385,12 +389,6 @@ def held_out(outcome: FoldOutcome, split: Split) -> list[HeldOut]:
     ]
 
 
-def _class_counts(outcome: FoldOutcome, split: Split) -> Array:
-    assert outcome.model is not None
-    counts = [held_out_counts(outcome.model, c.X, c.codes, c.weights) for c in split.held_out]
-    return np.asarray(np.sum(counts, axis=0))
-
-
 def held_out_counts(
     model: LinearModel, X: Matrix, y: Codes, sample_weight: Array | None = None
 ) -> Array:
@@ -410,11 +408,8 @@ def held_out_counts(
     ndarray of shape (n_classes, n_classes)
         All that leaves the client: the true class has the row, the predicted one the column.
     """
-    n_classes = len(model.classes)
-    counts = np.zeros((n_classes, n_classes))
-    if len(y):
-        np.add.at(counts, (y, model.predict(X)), 1.0 if sample_weight is None else sample_weight)
-    return counts
+    predicted = model.predict(X) if len(y) else y  # of no row there is no score either
+    return count_rows(y, predicted, len(model.classes), sample_weight)
 
 
 # --- the table ---
@@ -442,10 +437,9 @@ def tabulate(
             mean[k], std[k] = known.mean(), known.std()
     is_flat = np.array([one.is_flat for one in assessed])
     ranked = np.nan_to_num(pooled, nan=-np.inf)
-    if not is_flat.all():
-        ranked[
-            is_flat
-        ] = -np.inf  # whatever their score: nothing is proved about a ranking by w = 0
+    if (~is_flat & ~np.isnan(pooled)).any():  # one that failed is no better than a flat one
+        # Whatever their score: nothing is proved about a ranking by w = 0.
+        ranked[is_flat] = -np.inf
     return {
         "params": [dict(point) for point in points],
         **_parameter_columns(points),

@@ -21,7 +21,7 @@ import inspect
 import json
 import tomllib
 import warnings
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -29,13 +29,13 @@ from typing import Any
 import numpy as np
 
 import fdrsvm
-from fdrsvm.core.arrays import check_choice, check_count
+from fdrsvm.core.arrays import Array, check_choice, check_count
 from fdrsvm.core.files import write_together
 from fdrsvm.core.plain_json import encode, plain, to_plain
 from fdrsvm.data.rows import DataSettings, Rows
 from fdrsvm.decision.calibration import calibrate
 from fdrsvm.decision.goals import DEFAULT_GOAL, goal_in_words, positive_class, read_goal
-from fdrsvm.errors import DegenerateModelWarning, InvalidInputError
+from fdrsvm.errors import DegenerateModelWarning, FDRSVMError, InvalidInputError
 from fdrsvm.estimators.advice import look_at_columns
 from fdrsvm.estimators.search import DEFAULT_GRID
 from fdrsvm.federated.rounds import Callback
@@ -281,10 +281,7 @@ def train(
     classes, totals = np.unique(rows.labels, return_counts=True)
     positive = positive_class(classes.tolist(), totals, settings.fault, "fault")
     scaling, X = learn_scaling(rows, settings.scaling, clip=settings.clip)
-    name, params = settings.estimator, settings.params
-    if settings.is_tuned:
-        name, params = "FDRSVCCV", _search_params(settings)
-    estimator = make_estimator(name, params, rows.labels)
+    estimator = wanted_estimator(settings, rows.labels)
     if watch is not None:
         estimator.set_params(callbacks=(watch,))
     if settings.is_tuned and tell is not None:
@@ -295,46 +292,59 @@ def train(
     trained = estimator.best_estimator_ if settings.is_tuned else estimator
     trained.feature_names_in_ = np.array(rows.feature_names, dtype=object)
     scaled: LinearModel = trained._linear_model()
-    told = [one.message for one in caught if isinstance(one.message, DegenerateModelWarning)]
-    # Of columns again: the estimator knows no names, and ids that are scaled are whole no more.
-    own = [rows.of(name) for name in rows.client_names]
-    scales = look_at_columns([replace(rows, X=X)], rows.feature_names).scales
-    ids = look_at_columns(own, rows.feature_names).ids
-    given_up = [one for one in told if one.has_given_up]
-    faults = [one for one in (*given_up, scales, ids) if one is not None]
+    faults, said = sort_warnings([one.message for one in caught], rows, X)
     verdict = "; ".join(one.for_command_line for one in faults) or None
     record = {
         "scaling": scaling.to_record(),
         "history": {
             name: [getattr(one, name) for one in estimator.history_] for name in _KEPT_OF_A_ROUND
         },
-        "data": _facts(scaled, rows),
-        **({} if positive is None else {POSITIVE: classes.tolist()[positive]}),
-        **({} if verdict is None else {VERDICT: verdict}),
-        **({TUNING: _tuning(settings, estimator)} if settings.is_tuned else {}),
+        "data": facts_of(scaled, rows),
+        POSITIVE: None if positive is None else classes.tolist()[positive],
+        VERDICT: verdict,
+        TUNING: tuning_of(estimator) if settings.is_tuned else None,
     }
+    record = {name: value for name, value in record.items() if value is not None}
     model = scaling.fold(replace(scaled, record=dict(plain(record, "record"))))
-    said = [
-        str(one.message) for one in caught if not isinstance(one.message, DegenerateModelWarning)
-    ]
     if settings.probabilities:
-        calibration = calibrate(
-            model,
-            estimator.held_out_rows(),
-            label_noise=settings.label_noise,
-            per_client=settings.probabilities == "by-client",
-        )
-        model = calibration.model
-        said += calibration.found
+        per_client, noise = settings.probabilities == "by-client", settings.label_noise
+        held_out = estimator.held_out_rows()
+        try:
+            calibration = calibrate(model, held_out, label_noise=noise, per_client=per_client)
+        except FDRSVMError as error:  # nobody should lose the model for it
+            said.append(f"the model has no probabilities: {error}")
+        else:
+            model = calibration.model
+            said += calibration.found
     tol = float(estimator.tol)
     is_short = tol > 0.0 and bool(np.max(estimator.gap_) > tol)
-    return Training(model, rows, tuple(said), is_short, verdict, bool(given_up))
+    has_given_up = any(one.has_given_up for one in faults)
+    return Training(model, rows, tuple(said), is_short, verdict, has_given_up)
 
 
-def _search_params(settings: FitSettings) -> dict[str, Any]:
-    """Parameters of FDRSVCCV: what is set stays as it is."""
+def sort_warnings(
+    caught: Sequence[Warning | str], rows: Rows, scaled: Array
+) -> tuple[list[DegenerateModelWarning], list[str]]:
+    """What is wrong with the model, and what else was said.
+
+    The estimator knows no names of columns. Identifiers are looked for in the rows as they came:
+    scaled, they are whole no more.
+    """
+    told = [one for one in caught if isinstance(one, DegenerateModelWarning)]
+    said = [str(one) for one in caught if not isinstance(one, DegenerateModelWarning)]
+    own = [rows.of(name) for name in rows.client_names]
+    scales = look_at_columns([replace(rows, X=scaled)], rows.feature_names).scales
+    ids = look_at_columns(own, rows.feature_names).ids
+    given_up = [one for one in told if one.has_given_up]
+    return [one for one in (*given_up, scales, ids) if one is not None], said
+
+
+def wanted_estimator(settings: FitSettings, labels: Any) -> Any:
+    """What is to be fitted; a search leaves what is set as it is."""
+    if not settings.is_tuned:
+        return make_estimator(settings.estimator, settings.params, labels)
     free = [name for name in DEFAULT_GRID if name not in settings.params]
-    return {
+    params = {
         **settings.params,
         # Where all is set, only the threshold is left.
         "param_grid": free or {"kappa": [settings.params["kappa"]]},
@@ -344,14 +354,15 @@ def _search_params(settings: FitSettings) -> dict[str, Any]:
         "label_noise": settings.label_noise,
         "random_state": 0,  # the same command gives the same model
     }
+    return make_estimator("FDRSVCCV", params, labels)
 
 
-def _tuning(settings: FitSettings, search: Any) -> dict[str, Any]:
+def tuning_of(search: Any) -> dict[str, Any]:
     """How the search chose, for a model's record: counts of held-out rows, and no row."""
     best, results = search.best_index_, search.cv_results_
     return {
         "goal": goal_in_words(search.scoring_, getattr(search, "pos_label_", None)),
-        "label_noise": settings.label_noise,
+        "label_noise": search.label_noise,
         "n_folds": search.n_splits_,
         "n_configurations": len(results["params"]),
         "chosen": {name: to_plain(value, name) for name, value in search.best_params_.items()},
@@ -415,7 +426,7 @@ def certificate_content(model: LinearModel) -> dict[str, Any]:
     return dict(encode(plain(content, "certificate")))
 
 
-def _facts(model: LinearModel, rows: Rows) -> dict[str, Any]:
+def facts_of(model: LinearModel, rows: Rows) -> dict[str, Any]:
     """Counts and agreed numbers of the training rows; no value of any row."""
     counts = rows.counts()
     facts: dict[str, Any] = {"rows": counts, **rows.record()}

@@ -85,59 +85,73 @@ def compare(
     """
     check_fits(model, rows)
     check_fits(model, training)
-    place = fault_place(model, rows, positive)
-    names = rows.client_names
-    unknown = sorted(set(names) - set(training.client_names))
+    place, names = fault_place(model, rows, positive), rows.client_names
+    unknown = ", ".join(map(repr, sorted(set(names) - set(training.client_names))))
     if unknown:
-        raise InvalidInputError(
-            "compare",
-            "must have training rows of every client that is scored",
-            f"none of {', '.join(map(repr, unknown))}",
-        )
+        rule = "must have training rows of every client that is scored"
+        raise InvalidInputError("compare", rule, f"none of {unknown}")
     params = comparable_params(model)
     central_params = {name: params[name] for name in ("epsilon", *_SHARED)}
+    radii = own_radii(model, params["epsilon"], training)
     federated_params = params if model.estimator == "FDRSVC" else central_params
-    radii: dict[str, float] = {}
-    if not isinstance(params["epsilon"], str | float | int):
-        radii = {one: ball.epsilon for one, ball in balls(model, training.counts()).items()}
-        federated_params = {**params, "epsilon": radii}
+    federated_params = federated_params | ({"epsilon": radii} if radii else {})
     training = replace(training, y=np.array(model.classes)[training.codes(model.classes)])
-    own = {name: training.of(name) for name in names}
-
-    def train_ours(estimator: str, given: Mapping[str, Any], mine: Rows) -> LinearModel:
-        made = make_estimator(estimator, given, mine.labels)
-
-        def watch(record: Any, _: Any) -> None:
-            tell(f"{estimator}: round {record.round}, certified gap {record.gap:.1e}")
-
-        made.set_params(callbacks=(watch,))
-        scaling = Scaling.of(model)
-        fit(made, scaling.apply(mine.X), mine)
-        linear = scaling.fold(made._linear_model())
-        is_tuned = model.threshold != 0.0 and len(linear.classes) == 2
-        return linear.cut_at(tune(linear, mine)) if is_tuned else linear
 
     def at_each(kind: str, train: Callable[[Rows], Classifier]) -> dict[str, Classifier | str]:
-        return {name: _train(f"{kind} model of {name}", train, own[name], tell) for name in names}
+        what = f"{kind} model of "
+        return {name: _train(what + name, train, training.of(name), tell) for name in names}
+
+    def of_all(kind: str, train: Callable[[Rows], Classifier]) -> dict[str, Classifier | str]:
+        return dict.fromkeys(names, _train(f"{kind} model", train, training, tell))
 
     def of_rows(mine: Rows) -> LinearModel:
-        if not radii:
-            return train_ours("DRSVC", central_params, mine)
-        mean = sum(radii[one] * count for one, count in mine.counts().items()) / len(mine.X)
-        return train_ours("DRSVC", {**central_params, "epsilon": mean}, mine)
+        given = dict(central_params)
+        if radii:  # of rows together the mean, row by row
+            given["epsilon"] = float(np.mean([radii[name] for name in mine.clients.tolist()]))
+        return train_ours(model, "DRSVC", given, tune, tell, mine)
 
-    joint: dict[str, Callable[[Rows], LinearModel]]
-    joint = {FEDERATED: partial(train_ours, "FDRSVC", federated_params), CENTRAL: of_rows}
-    contenders = {LOCAL: at_each(LOCAL, of_rows)}
-    for kind, train in joint.items():
-        contenders[kind] = dict.fromkeys(names, _train(f"{kind} model", train, training, tell))
-    for kind, train_other in library_models(params.get("class_weight")).items():
-        contenders[kind] = at_each(kind, train_other)
+    of_clients = partial(train_ours, model, "FDRSVC", federated_params, tune, tell)
+    others = library_models(params.get("class_weight"))
+    contenders = {
+        LOCAL: at_each(LOCAL, of_rows),
+        FEDERATED: of_all(FEDERATED, of_clients),
+        CENTRAL: of_all(CENTRAL, of_rows),
+        **{kind: at_each(kind, train) for kind, train in others.items()},
+    }
     return [
         one
         for kind, models in contenders.items()
         for one in score_each(kind, models, model.classes, rows, place)
     ]
+
+
+def train_ours(
+    model: LinearModel,
+    estimator: str,
+    given: Mapping[str, Any],
+    tune: Tune,
+    tell: Callable[[str], None],
+    mine: Rows,
+) -> LinearModel:
+    """Another model, scaled as the given one; where that is tuned, this one is too."""
+    made = make_estimator(estimator, given, mine.labels)
+
+    def watch(record: Any, _: Any) -> None:
+        tell(f"{estimator}: round {record.round}, certified gap {record.gap:.1e}")
+
+    made.set_params(callbacks=(watch,))
+    scaling = Scaling.of(model)
+    fit(made, scaling.apply(mine.X), mine)
+    linear = scaling.fold(made._linear_model())
+    is_tuned = model.threshold != 0.0 and len(linear.classes) == 2
+    return linear.cut_at(tune(linear, mine)) if is_tuned else linear
+
+
+def own_radii(model: LinearModel, epsilon: Any, training: Rows) -> dict[str, float]:
+    """Each client's radius, where they were not all given as one."""
+    if isinstance(epsilon, str | float | int):
+        return {}
+    return {name: ball.epsilon for name, ball in balls(model, training.counts()).items()}
 
 
 def comparable_params(model: LinearModel) -> dict[str, Any]:

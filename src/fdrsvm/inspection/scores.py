@@ -17,13 +17,13 @@ import numpy.typing as npt
 
 from fdrsvm.core.arrays import Array
 from fdrsvm.data.rows import Rows, match_labels
-from fdrsvm.decision.goals import positive_class, score_counts
+from fdrsvm.data.training_data import Codes
+from fdrsvm.decision.goals import count_rows, positive_class, score_counts
 from fdrsvm.errors import InvalidInputError
-from fdrsvm.model.linear_model import POSITIVE, LinearModel
+from fdrsvm.model.linear_model import ALARM, POSITIVE, TUNING, LinearModel
 
 POOLED = "all"
 MODEL = "model"  # what the scores of the model asked about are called
-TUNING, ALARM = "tuning", "alarm"  # what a record may say of how the threshold was chosen
 
 
 class Classifier(Protocol):
@@ -122,7 +122,7 @@ def fault_place(model: LinearModel, rows: Rows, label: Any = None) -> int | None
             )
         return None
     kept = model.record.get(POSITIVE)
-    if label is None and str(kept) in map(str, model.classes):
+    if label is None and kept is not None and str(kept) in map(str, model.classes):
         label = kept
     totals = np.bincount(rows.codes(model.classes), minlength=2)
     return positive_class(model.classes, totals, label, "fault")
@@ -151,11 +151,11 @@ def score_each(
             if place is not None:
                 ranks[mine] = fault_scores(model, rows.X[mine], classes[place])
     if len(names) > 1:
-        if POOLED in names:
+        if POOLED in groups:
             raise InvalidInputError(
-                "clients",
-                f"must not be called {POOLED!r} beside others, as all rows together are",
-                "one is; --client NAME=FILE gives a file another name",
+                "client",
+                f"must not be called {POOLED!r} beside others: that stands for all rows together",
+                "one is; call it otherwise, --client NAME=FILE",
             )
         groups[POOLED] = np.ones(len(codes), dtype=bool)
     notes = {name: model for name, model in models.items() if isinstance(model, str)}
@@ -186,11 +186,16 @@ def average_precision(is_fault: npt.NDArray[np.bool_], ranks: Array) -> float:
     """
     if is_fault.all() or not is_fault.any():
         return np.nan
-    order = np.argsort(-ranks, kind="stable")
-    last = np.flatnonzero(np.append(np.diff(ranks[order]) != 0.0, True))  # of rows that tie
+    order, last = _in_order(-ranks)
     found = np.cumsum(is_fault[order])[last]
     gained = np.diff(found, prepend=0) / found[-1]
     return float(np.sum(gained * found / (last + 1.0)))
+
+
+def _in_order(values: Array) -> tuple[Codes, Codes]:
+    """The order of some values, and the last place in it of each that is different."""
+    order = np.argsort(values, kind="stable")
+    return order, np.flatnonzero(np.append(np.diff(values[order]) != 0.0, True))
 
 
 def best_cut(scores: Array, is_second: npt.NDArray[np.bool_]) -> tuple[float, float]:
@@ -198,15 +203,12 @@ def best_cut(scores: Array, is_second: npt.NDArray[np.bool_]) -> tuple[float, fl
 
     It lies half-way between two scores.
     """
-    order = np.argsort(scores, kind="stable")
-    sorted_ = scores[order]
-    last = np.flatnonzero(np.append(np.diff(sorted_) != 0.0, True))
+    order, last = _in_order(scores)
     passed = np.cumsum(is_second[order])[last]  # rows of the second class at or below
     right_first = (last + 1.0 - passed) / np.count_nonzero(~is_second)
     balanced = (right_first + 1.0 - passed / np.count_nonzero(is_second)) / 2.0
     at = int(np.argmax(balanced))
-    low = float(sorted_[last[at]])
-    high = float(sorted_[min(last[at] + 1, len(scores) - 1)])
+    low, high = (float(scores[order[min(last[at] + k, len(order) - 1)]]) for k in (0, 1))
     middle = low / 2.0 + high / 2.0
     return middle if low <= middle < high else low, float(balanced[at])
 
@@ -214,15 +216,14 @@ def best_cut(scores: Array, is_second: npt.NDArray[np.bool_]) -> tuple[float, fl
 def measure(
     kind: str,
     client: str,
-    codes: npt.NDArray[np.intp],
-    predicted: npt.NDArray[np.intp],
+    codes: Codes,
+    predicted: Codes,
     ranks: Array,
     classes: Sequence[Any],
     place: int | None,
 ) -> Score:
     """Every number, from true and predicted classes and how rows are ranked."""
-    counts = np.zeros((len(classes), len(classes)))
-    np.add.at(counts, (codes, predicted), 1.0)
+    counts = count_rows(codes, predicted, len(classes))
     occur = counts.sum(axis=1)
     of_fault: dict[str, Any] = {"f1": score_counts(counts, "f1_macro")}
     if place is not None:

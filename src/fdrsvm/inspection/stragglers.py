@@ -17,10 +17,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-from scipy.special import betaincinv
 
 from fdrsvm.core.arrays import Array
 from fdrsvm.data.rows import Rows
+from fdrsvm.decision.goals import share_limits
 from fdrsvm.inspection.scores import (
     MODEL,
     POOLED,
@@ -33,18 +33,6 @@ from fdrsvm.model.linear_model import LinearModel
 
 LEVEL = 0.05
 MATTERS = 0.05
-
-
-def share_limits(parts: Array, wholes: Array, level: float) -> tuple[Array, Array]:
-    """Lower and upper limit of shares, each exceeded with probability ``level`` at most.
-
-    By Clopper and Pearson: the quantiles ``level`` of Beta(k, n - k + 1) and 1 - ``level`` of
-    Beta(k + 1, n - k); 0 and 1 at the ends.
-    """
-    k, n = np.asarray(parts, dtype=float), np.asarray(wholes, dtype=float)
-    low = np.where(k > 0.0, betaincinv(np.maximum(k, 1.0), n - k + 1.0, level), 0.0)
-    high = np.where(k < n, betaincinv(k + 1.0, np.maximum(n - k, 1.0), 1.0 - level), 1.0)
-    return low, high
 
 
 def is_clearly_below(one: Array, other: Array, level: float = LEVEL) -> bool:
@@ -79,17 +67,14 @@ def stragglers(model: LinearModel, rows: Rows, scores: Sequence[Score]) -> dict[
 
     ``scores`` are those of :func:`fdrsvm.inspection.scores.score` on these rows.
     """
-    # By place and not by name: the last one is of all rows, and a file may be called all.csv.
-    own = [one for one in scores if one.model == MODEL][: len(rows.client_names)]
-    tables = {one.client: np.array(one.counts, dtype=float) for one in own}
-    whole, level = sum(tables.values()), LEVEL / max(len(tables), 1)
-    if is_hardly_a_guess(np.asarray(whole), level):
-        return {POOLED: f"the model is hardly better than guessing{_numbers(scores[-1])}: {_MEND}"}
+    every = [one for one in scores if one.model == MODEL]  # all rows come last
+    plants = [one for one in every if one.client != POOLED]
+    whole, level = np.array(every[-1].counts, dtype=float), LEVEL / max(len(plants), 1)
+    if is_hardly_a_guess(whole, level):
+        return {POOLED: f"the model is hardly better than guessing{_numbers(every[-1])}: {_MEND}"}
     said = {}
-    for one in scores:
-        if one.client not in tables or one.model != MODEL:
-            continue
-        counts = tables[one.client]
+    for one in plants:
+        counts = np.array(one.counts, dtype=float)
         others = whole - counts
         if is_clearly_below(counts, others, level):
             shared = (counts.sum(axis=1) > 0.0) & (others.sum(axis=1) > 0.0)

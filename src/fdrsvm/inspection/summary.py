@@ -1,7 +1,7 @@
 """The opening of a model's page, for whoever runs a plant: what it finds, what it costs, why.
 
 Numbers are counts of rows on the page, with 95 % limits by Clopper and Pearson
-(:mod:`fdrsvm.inspection.stragglers`); a rate of rows turns false alarms into such per week.
+(:func:`fdrsvm.decision.goals.share_limits`); a rate of rows turns false alarms into such per week.
 """
 
 from __future__ import annotations
@@ -16,18 +16,19 @@ import numpy as np
 from fdrsvm.core.arrays import Array
 from fdrsvm.core.plain_json import from_plain
 from fdrsvm.data.rows import Rows
+from fdrsvm.data.units import split_unit
+from fdrsvm.decision.goals import share_limits
 from fdrsvm.errors import InvalidInputError
 from fdrsvm.inspection import certifying
 from fdrsvm.inspection.comparison import LOCAL
 from fdrsvm.inspection.fitted import names_for
 from fdrsvm.inspection.rendering import number
-from fdrsvm.inspection.scores import ALARM, MODEL, POOLED, TUNING, Score, found_words, percent
-from fdrsvm.inspection.stragglers import LEVEL, is_clearly_below, share_limits
-from fdrsvm.model.linear_model import LinearModel
+from fdrsvm.inspection.scores import MODEL, POOLED, Score, found_words, percent
+from fdrsvm.inspection.stragglers import LEVEL, is_clearly_below
+from fdrsvm.model.linear_model import ALARM, PROBABILITIES, TUNING, LinearModel
 from fdrsvm.model.trained_ball import ROBUST
 from fdrsvm.model.unscaling import Scaling
 
-PROBABILITIES = "probabilities"
 _SECONDS = {"s": 1.0, "min": 60.0, "h": 3600.0, "day": 86400.0}
 _WEEK = 7.0 * _SECONDS["day"]
 _STRONGEST = 3
@@ -164,7 +165,7 @@ def plant_lines(
 
 
 def gain_words(joined: Score, alone: Score) -> str:
-    """Gains and losses that chance does not explain: limits at 95 % that do not overlap."""
+    """In points of balanced accuracy; clear if chance does not explain it, at 95 %."""
     if alone.counts is None or joined.counts is None:
         return f"cannot be alone: {alone.note}"
     one, other = (np.array(each.counts, dtype=float) for each in (alone, joined))
@@ -223,7 +224,8 @@ def sensor_words(model: LinearModel, rows: Rows | None, place: int | None) -> li
         pull = model.coef[0] if place == 1 else -model.coef[0]
         return [
             f"{names[p]}: {'high' if pull[p] > 0.0 else 'low'} values mean "
-            f"{str(model.classes[place])!r} ({number(float(spread[p]))}{_unit_of(names[p])}, "
+            f"{str(model.classes[place])!r} "
+            f"({f'{number(float(spread[p]))} {split_unit(names[p])[1]}'.rstrip()}, "
             f"{unit}, moves the score by {number(abs(float(pull[p] * spread[p])))})"
             for p in _strongest(pull * spread)
         ]
@@ -284,19 +286,13 @@ def settings_words(model: LinearModel, place: int | None) -> dict[str, str]:
 
 
 def _limits(part: int | None, whole: int) -> tuple[float, float]:
-    low, high = share_limits(np.array(part or 0), np.array(whole), LEVEL / 2.0)
+    low, high = share_limits(part or 0, whole, LEVEL / 2.0)
     return float(low), float(high)
 
 
 def _strongest(effects: Array) -> list[int]:
     order = np.argsort(-np.abs(effects), kind="stable")[:_STRONGEST]
     return [int(p) for p in order if effects[p] != 0.0]
-
-
-def _unit_of(name: str) -> str:
-    """From a column's name: " Nm" of "Torque [Nm]"."""
-    match = re.search(r"[\[(]([^\[\]()]+)[\])]\s*$", name)
-    return f" {match[1].strip()}" if match else ""
 
 
 def opening(

@@ -26,6 +26,7 @@ POSITIVE = "positive"  # of two classes: the one that scores of one class are of
 TUNING = "tuning"  # how cross-validation chose parameters and threshold
 VERDICT = "verdict"  # what is wrong with the model, if anything is, and what to type about it
 ALARM = "alarm"  # what is promised of alarms at the model's threshold
+PROBABILITIES = "probabilities"  # sigmoids that make them of scores
 
 
 @dataclass(frozen=True, eq=False)
@@ -127,7 +128,8 @@ class LinearModel:
         """
         if len(self.classes) > 2:
             return None
-        return 0 if str(self.record.get(POSITIVE)) == str(self.classes[0]) else 1
+        kept = self.record.get(POSITIVE)  # None is no label, where "None" may be one
+        return 0 if kept is not None and str(kept) == str(self.classes[0]) else 1
 
     @property
     def alarm_statement(self) -> str | None:

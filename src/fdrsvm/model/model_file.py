@@ -14,6 +14,7 @@ from fdrsvm.core.files import PathLike, read_capped, write_atomically
 from fdrsvm.core.plain_json import decode, encode
 from fdrsvm.errors import CorruptDataError, InvalidInputError
 from fdrsvm.model.linear_model import LinearModel
+from fdrsvm.model.record_kinds import check_record
 
 _KIND = "model"
 _FIRST = b"{"  # of the header, after its length
@@ -81,6 +82,7 @@ def load_model(path: PathLike) -> LinearModel:
         # Catches all that the checks let pass: other types, spare fields, a model from elsewhere.
         if _pack_model(model) != data:
             raise CorruptDataError(f"{_KIND}: its content is not what this package writes")
+        check_record(model.record)
     except KeyError as error:
         raise CorruptDataError(f"{os.fspath(path)}: {_KIND}: {error} is missing") from None
     except (CorruptDataError, InvalidInputError) as error:

@@ -19,11 +19,10 @@ import numpy as np
 from fdrsvm.core.arrays import Array, check_finite, check_non_negative, check_positive
 from fdrsvm.core.vectors import plain
 from fdrsvm.errors import CorruptDataError, InvalidInputError
-from fdrsvm.model.linear_model import LinearModel
+from fdrsvm.model.linear_model import PROBABILITIES, LinearModel
 from fdrsvm.native import elementary
 
 LARGEST_LOG_ODDS = 700.0
-_KEY = "probabilities"
 
 
 @dataclass(frozen=True)
@@ -84,12 +83,12 @@ class Probabilities:
             "shared": [vars(one) for one in self.shared],
             "clients": {name: [vars(one) for one in own] for name, own in self.clients.items()},
         }
-        return model.with_record(**{_KEY: content})
+        return model.with_record(**{PROBABILITIES: content})
 
     @classmethod
     def of(cls, model: LinearModel) -> Self | None:
         """What a model took along; None if it has no probabilities."""
-        kept = model.record.get(_KEY)
+        kept = model.record.get(PROBABILITIES)
         if kept is None:
             return None
         try:

@@ -97,7 +97,7 @@ def to_structured_text(
         *_header(model),
         f"FUNCTION_BLOCK {name}",
         *_block("VAR_INPUT", declared),
-        *_block("VAR_OUTPUT", [*_outputs(scores, alarms), *_chance_outputs(model, chances)]),
+        *_block("VAR_OUTPUT", [*_outputs(model, scores, alarms, chances)]),
         *_block("VAR", [f"{word} : LREAL;" for word in internal]),
         *_statements(model, scores, inputs),
         *_chance_statements(model, scores, chances),
@@ -172,14 +172,17 @@ def _block(keyword: str, declarations: Sequence[str]) -> list[str]:
     return [keyword, *(f"    {line}" for line in declarations), "END_VAR"]
 
 
-def _outputs(scores: Sequence[str], alarms: Sequence[int]) -> list[str]:
-    alarm = f"Alarm : BOOL; {_comment('FALSE while Valid is FALSE: watch both')}"
-    return [
-        *(f"{score} : LREAL;" for score in scores),
-        f"ClassNumber : DINT; {_comment('0 while Valid is FALSE')}",
-        f"Valid : BOOL; {_comment('FALSE if an input is not a number or a score overflows')}",
-        *([alarm] if alarms else []),
-    ]
+def _outputs(
+    model: LinearModel, scores: Sequence[str], alarms: Sequence[int], chances: Mapping[int, str]
+) -> Iterator[str]:
+    yield from (f"{score} : LREAL;" for score in scores)
+    yield f"ClassNumber : DINT; {_comment('0 while Valid is FALSE')}"
+    yield f"Valid : BOOL; {_comment('FALSE if an input is not a number or a score overflows')}"
+    if alarms:
+        yield f"Alarm : BOOL; {_comment('FALSE while Valid is FALSE: watch both')}"
+    for place, word in chances.items():
+        of = _comment(f"Of class {place + 1}, {json.dumps(model.classes[place])}; -1 if not Valid")
+        yield f"{word} : LREAL; {of}"
 
 
 def _statements(model: LinearModel, scores: Sequence[str], inputs: Sequence[str]) -> Iterator[str]:
@@ -214,12 +217,6 @@ def _chance_names(model: LinearModel) -> dict[int, str]:
     else:
         wanted = {k: f"Probability_{k + 1}" for k in range(len(model.classes))}
     return wanted if shared_sigmoids(model) else {}
-
-
-def _chance_outputs(model: LinearModel, chances: Mapping[int, str]) -> Iterator[str]:
-    for place, word in chances.items():
-        of = _comment(f"Of class {place + 1}, {json.dumps(model.classes[place])}; -1 if not Valid")
-        yield f"{word} : LREAL; {of}"
 
 
 def _chance_statements(
