@@ -44,7 +44,7 @@ RARE = 0.5
 BALANCED = "balanced"
 _LARGE, _SMALL = 1e3, 1e-3
 _UNLIKE = 100.0
-_FIRST_ROWS = 32
+_ENOUGH_IDS, _FIRST_ROWS = 20, 32
 
 _IN_PYTHON = {
     "do": "use ",
@@ -291,7 +291,7 @@ def unlike_scales(spread: Array, labels: Sequence[str]) -> DegenerateModelWarnin
 def find_ids(
     clients: Sequence[HasRows], names: Sequence[str] | None, labels: Sequence[str]
 ) -> DegenerateModelWarning | None:
-    """Of columns that number the rows, of all clients or of each, by the rule of check."""
+    """Of columns that number the rows, by the rule of ``fdrsvm check``."""
     first = clients[0].X
     if sparse.issparse(first):
         return None
@@ -301,15 +301,18 @@ def find_ids(
         if (few != np.round(few)).any() or len(np.unique(few)) < len(few):
             continue  # hardly any column of readings goes further
         name = "" if names is None else names[at]
-        parts = [client.X[:, at] for client in clients]
-        if is_id(name, np.concatenate(parts)) or all(is_id(name, part) for part in parts):
+        columns = [client.X[:, at] for client in clients]
+        # Numbers may begin again at each client; those with few rows tell nothing.
+        long = [one for one in columns if len(one) >= _ENOUGH_IDS]
+        if is_id(name, np.concatenate(columns)) or (long and all(is_id(name, one) for one in long)):
             found.append(at)
     if not found:
         return None
+    own = " of a client" if len(clients) > 1 else ""
     typed = " ".join([] if names is None else [to_ignore(names[at]) for at in found])
     return DegenerateModelWarning(
         f"{', '.join(labels[at] for at in found)} {'looks' if len(found) == 1 else 'look'} like an "
-        "identifier or a clock: whole numbers, of which no two rows share one",
+        f"identifier or a clock: whole numbers, of which no two rows{own} share one",
         "leave out what is no reading",
         f"leave out what is no reading: fdrsvm fit ... {typed}",
         has_given_up=False,

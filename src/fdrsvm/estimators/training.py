@@ -29,7 +29,7 @@ from typing import Any
 import numpy as np
 
 import fdrsvm
-from fdrsvm.core.arrays import Array, check_choice
+from fdrsvm.core.arrays import Array, check_choice, check_count
 from fdrsvm.core.files import write_together
 from fdrsvm.core.plain_json import encode, plain, to_plain
 from fdrsvm.data.rows import DataSettings, Rows
@@ -111,13 +111,15 @@ class FitSettings:
         _refuse_unknown(self.params, known, f"parameters of {self.estimator}")
         read_goal(self.goal or DEFAULT_GOAL)
         check_choice(self.probabilities, "probabilities", ("", "shared", "by-client"))
+        check_count(self.folds, "folds", 2)
         if not self.is_tuned:
             for name in ("goal", "label_noise", "probabilities"):
                 if getattr(self, name):
                     raise InvalidInputError(
                         name,
                         "must not be given where nothing is tuned",
-                        "tuning is for FDRSVC, and without --no-tune",
+                        "leave it out, or tune: that is for FDRSVC, and without --no-tune "
+                        "(tune = false)",
                     )
 
 
@@ -321,20 +323,20 @@ def train(
 
 
 def sort_warnings(
-    caught: Sequence[Warning | str], rows: Rows, X: Array
+    caught: Sequence[Warning | str], rows: Rows, scaled: Array
 ) -> tuple[list[DegenerateModelWarning], list[str]]:
     """What is wrong with the model, and what else was said.
 
-    Columns are looked at again: the estimator knows no names, and ids that are scaled, as in ``X``,
-    are whole no more.
+    The estimator knows no names of columns. Identifiers are looked for in the rows as they came:
+    scaled, they are whole no more.
     """
-    faults = [one for one in caught if isinstance(one, DegenerateModelWarning)]
+    told = [one for one in caught if isinstance(one, DegenerateModelWarning)]
     said = [str(one) for one in caught if not isinstance(one, DegenerateModelWarning)]
     own = [rows.of(name) for name in rows.client_names]
-    scales = look_at_columns([replace(rows, X=X)], rows.feature_names).scales
-    odd = (scales, look_at_columns(own, rows.feature_names).ids)
-    given_up = [one for one in faults if one.has_given_up]
-    return [*given_up, *(one for one in odd if one is not None)], said
+    scales = look_at_columns([replace(rows, X=scaled)], rows.feature_names).scales
+    ids = look_at_columns(own, rows.feature_names).ids
+    given_up = [one for one in told if one.has_given_up]
+    return [one for one in (*given_up, scales, ids) if one is not None], said
 
 
 def wanted_estimator(settings: FitSettings, labels: Any) -> Any:
