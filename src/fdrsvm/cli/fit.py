@@ -204,7 +204,8 @@ def _show(training: Training) -> None:
     if POSITIVE in model.record:
         fault = str(model.record[POSITIVE])
         share = (rows.labels.astype(str) == fault).mean()
-        say(f"what is looked for is {fault!r}, {share:.2%} of the rows; --fault chooses another")
+        told = f"{100.0 * share:.3g} % of the rows"
+        say(f"what is looked for is {fault!r}, {told}; --fault chooses another")
     say()
     if TUNING in model.record:
         say_lines(_tuning_lines(model))

@@ -194,8 +194,8 @@ def check_balance(
             "warn",
             f"{sought!r} is rare: {classes[sought]} of {total} rows ({percent(share, 1.0)}); a "
             f"model that never finds it is right in {percent(1.0 - share, 1.0)}",
-            "judge by balanced accuracy, not by accuracy; fdrsvm fit --class-weight balanced lets "
-            "both classes count alike",
+            "judge by balanced accuracy, not by accuracy: fdrsvm fit tunes for it unless --goal "
+            "says otherwise",
             column=label,
         )
     else:
