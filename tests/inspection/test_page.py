@@ -38,7 +38,7 @@ def rows():
 
 @pytest.fixture(scope="module")
 def model(rows):
-    return train(FitSettings(params={"epsilon": 0.02, "kappa": 0.5}), rows).model
+    return train(FitSettings(params={"epsilon": 0.02, "kappa": 0.5}, tune=False), rows).model
 
 
 @pytest.fixture(scope="module")
@@ -216,7 +216,7 @@ def faults():
 )
 def test_no_page_computes_with_weights_that_are_zero(params):
     rows = faults()
-    training = train(FitSettings(params=params), rows)
+    training = train(FitSettings(params=params, tune=False), rows)
     assert training.verdict is not None
     for given in (rows, None):
         page = model_page(training.model, given)
