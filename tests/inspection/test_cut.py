@@ -52,7 +52,7 @@ def test_a_step_beyond_the_point_turns_the_decision_and_one_before_does_not(
 @pytest.fixture(scope="module")
 def trained():
     rows = make_rows()
-    return train(FitSettings(params={"epsilon": 0.02, "kappa": 0.5}), rows).model, rows
+    return train(FitSettings(tune=False, params={"epsilon": 0.02, "kappa": 0.5}), rows).model, rows
 
 
 @pytest.mark.parametrize("threshold", CUTS)

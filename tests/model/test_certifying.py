@@ -77,7 +77,7 @@ def test_another_radius_is_taken_for_all_clients(rows):
 
 @pytest.mark.parametrize("norm", ["l1", "l2", "linf"])
 def test_within_the_distance_given_that_share_of_the_decisions_turns(rows, norm):
-    model = train(FitSettings(params={"epsilon": 0.02, "norm": norm}), rows).model
+    model = train(FitSettings(tune=False, params={"epsilon": 0.02, "norm": norm}), rows).model
     found = flips(model, rows)
     scaling = Scaling.of(model)
     w = scaling.unfold(model).coef[0]
@@ -99,7 +99,7 @@ def test_values_outside_the_support_are_moved_and_counted(rows):
 
 
 def test_auto_is_a_tenth_of_the_inverse_number_of_rows(rows):
-    model = train(FitSettings(), rows).model
+    model = train(FitSettings(tune=False), rows).model
     found = balls(model, rows.counts())
     assert {name: ball.epsilon for name, ball in found.items()} == {
         "a": 1.0 / 500.0,
