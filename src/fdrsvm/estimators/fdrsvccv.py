@@ -141,7 +141,8 @@ worst_case_risk_per_client_, n_iter_, stop_reason_, history_, client_labels_
     Privacy: beside what training itself exchanges, ``n_numbers_shared_`` counts leave a client, and
     which classes it has in which fold. Where few rows lie between two edges, which is not split
     any more below 10 rows of all clients, a count can tell of a single row; sums over clients are
-    all that the server needs.
+    all that the server needs. In one process, as here, nobody masks them, with or without
+    ``secure_aggregation``.
 
     The score of the best configuration is that of the rows it was chosen on, and a little too good;
     ``fdrsvm evaluate`` on other rows says how good the model is.
