@@ -91,10 +91,11 @@ def fit(output: Path, **options: Any) -> int:
     """Train a model across clients, with a certificate.
 
     DATA are CSV, TSV or Parquet files, each a client called after its file, or folders of such
-    files (fdrsvm check says what is wrong with them). Every column but the labels is a feature. Radius, price of a wrong label, class weight and the
-    threshold between the classes are chosen by cross-validation within the clients, for the goal;
-    what is set is left as it is. The exit code is 3 if the certified gap is above tol, 4 if the
-    model (almost) never predicts a class or ignores all features.
+    files; fdrsvm check says what is wrong with them. Every column but the labels is a feature.
+    Radius, price of a wrong label, class weight and the threshold between the classes are chosen by
+    cross-validation within the clients, for the goal; what is set is left as it is. The exit code
+    is 3 if the certified gap is above tol, 4 if the model (almost) never predicts a class or
+    ignores all features.
     """
     from fdrsvm.data.rows import read_rows
     from fdrsvm.estimators.training import train, write_training
