@@ -245,8 +245,8 @@ def check_clients(
             notes.add(
                 "one class",
                 "warn",
-                f"all its {n} rows are {only!r}; what it would lose by joining cannot be seen "
-                "from them",
+                f"{'its only row is' if n == 1 else f'all its {n} rows are'} {only!r}; what it "
+                "would lose by joining cannot be seen from them",
                 "fine for training; keep rows of other clients to judge by",
                 client=client,
                 column=label,
@@ -263,7 +263,8 @@ def note_alarms(healthy: Mapping[str, int], sought: str, notes: Notebook) -> Non
     enough = " and ".join(rate for rate, needed in _ALARM.items() if n >= needed)
     lacking = [f"{needed} for {rate}" for rate, needed in _ALARM.items() if n < needed]
     fewest = ", the fewest of all" if len(healthy) > 1 else ""
-    what = f"{least} has {n} rows that are not {sought!r}{fewest}"
+    what = f"{least} has {number_of(n, 'row')} that {'is' if n == 1 else 'are'} not {sought!r}"
+    what += fewest
     what += f": enough for alarm thresholds at {enough} false alarms" if enough else ""
     what += f"; it takes {' and '.join(lacking)} false alarms" if lacking else ""
     notes.add("alarms", "note", what, "more healthy rows" if lacking else "")
