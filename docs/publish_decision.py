@@ -47,9 +47,12 @@ def mean(rows: list[Row], case: str, model: str, measure: str) -> float:
 
 
 def lines(headings: list[str], rows: list[list[str]]) -> str:
-    """A table in Markdown."""
+    """A table in Markdown; what is typed is code."""
     ruler = ["---"] * len(headings)
-    return "".join(f"| {' | '.join(row)} |\n" for row in (headings, ruler, *rows))
+    shown = [
+        [f"`{cell}`" if cell[:2] == "--" else cell for cell in row] for row in (headings, *rows)
+    ]
+    return "".join(f"| {' | '.join(row)} |\n" for row in (shown[0], ruler, *shown[1:]))
 
 
 def goals_table(rows: list[Row]) -> str:

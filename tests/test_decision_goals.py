@@ -27,7 +27,8 @@ def test_a_miss_is_written_as_a_miss():
     table = page.split("<!-- table goals -->\n")[1].split("<!-- end -->")[0].splitlines()[2:]
     assert len(table) == len(publish_decision.WANTED)
     for line in table:
-        data, model, measure, wanted, found, met = (cell.strip() for cell in line.split("|")[1:-1])
+        cells = [cell.strip(" `") for cell in line.split("|")[1:-1]]
+        data, model, measure, wanted, found, met = cells
         values = [
             float(row["value"])
             for row in rows
