@@ -41,7 +41,7 @@ LOWEST_RATE = 1e-9
 READINGS_A_WEEK = 7 * 24 * 60  # at one a minute
 MOST = 0.75  # of healthy rows: a model that takes so many for faults has another fault class
 _CLOSE = 1e-9  # of a probability: closer ones are compared as fractions, ...
-_EXACT_ROWS = 10_000  # ... of so many rows at most; of more they count as too large
+_EXACT_ROWS = 10_000  # ... of this many rows at most; of more they count as too large
 
 
 class AlarmThreshold(BaseEstimator):  # type: ignore[misc]
@@ -276,7 +276,7 @@ class Wish:
         )
 
     def lowest_rate(self, n_rows: int) -> float:
-        """The least rate, to two digits, for which so many rows are enough."""
+        """The least rate, to two digits, for which this many rows are enough."""
         n_kept = self.n_kept(n_rows)
         if self.confidence is None:
             lowest = 1.0 / (n_kept + 1)
