@@ -168,6 +168,7 @@ def _tuning_lines(model: LinearModel) -> Iterator[str]:
     """What was chosen, and what it gives on rows that its training had not seen."""
     from fdrsvm.core.plain_json import from_plain
     from fdrsvm.model.linear_model import TUNING
+    from fdrsvm.model.unscaling import Scaling
 
     found = model.record[TUNING]
     names = {"epsilon": "radius", "kappa": "price of a wrong label", "class_weight": "class weight"}
@@ -178,7 +179,8 @@ def _tuning_lines(model: LinearModel) -> Iterator[str]:
         said = next(iter(texts))
         if len(texts) > 1:
             said = f"by client, {number(min(values))} to {number(max(values))}"
-        yield f"  {names.get(name, name)}: {said}"
+        unit = f", in {Scaling.of(model).unit}" if name in ("epsilon", "kappa") else ""
+        yield f"  {names.get(name, name)}: {said}{unit}"
     if model.positive is None:
         return
     fault, healthy = str(model.classes[model.positive]), str(model.classes[1 - model.positive])
