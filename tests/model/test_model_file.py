@@ -267,6 +267,28 @@ def test_a_pickle_is_refused_unread(path, small, monkeypatch):
     load_model(path)
 
 
+@pytest.mark.parametrize("cut", [0.25, -1e-300])
+def test_a_threshold_is_kept_and_a_zero_one_takes_no_room(cut, small, path):
+    save_model(small.cut_at(cut), path)
+    assert load_model(path).threshold == cut
+    assert b"decision_function_threshold" in path.read_bytes()
+    save_model(small.cut_at(-0.0), path)
+    assert load_model(path).threshold == 0.0
+    assert b"decision_function_threshold" not in path.read_bytes()
+
+
+@pytest.mark.parametrize("cut", [float("inf"), "0.5", True, None])
+def test_a_threshold_that_is_none_is_refused(cut, path):
+    value = {"$float": "inf"} if cut == float("inf") else cut
+    header = {**HEADER, "decision_function_threshold": value}
+    assert_refused(path, pack("model", 1, header, ARRAYS), "threshold|content")
+
+
+def test_a_folder_in_place_of_a_file_is_said_to_be_one(tmp_path):
+    with pytest.raises(CorruptDataError, match=r"give the model\.safetensors in it"):
+        load_model(tmp_path)
+
+
 def test_a_missing_file_is_said_to_be_missing(path):
     with pytest.raises(FileNotFoundError, match=path.name):
         load_model(path)
