@@ -296,9 +296,9 @@ def find_ids(
     if sparse.issparse(first):
         return None
     found = []
-    for at in range(len(labels)):
-        few = first[:_FIRST_ROWS, at]
-        if (few != np.round(few)).any() or len(np.unique(few)) < len(few):
+    few = first[:_FIRST_ROWS]
+    for at in np.flatnonzero((few == np.round(few)).all(axis=0)).tolist():
+        if len(np.unique(few[:, at])) < len(few):
             continue  # hardly any column of readings goes further
         name = "" if names is None else names[at]
         columns = [client.X[:, at] for client in clients]
