@@ -62,6 +62,12 @@ def test_a_table_of_floats_reads_back_bit_for_bit_or_is_refused(
     names = [f"c{k}" for k in range(len(rows[0]))]
     cells = [[repr(value).replace(".", decimal) for value in row] for row in rows]
     content = written([names, *cells], separator, quoting, line_end, encoding)
+    # Nothing but the header says that 0,5 is one cell, where no separator is in sight.
+    has_bare_comma = decimal == "," != separator and quoting == csv.QUOTE_MINIMAL
+    if len(names) == 1 and has_bare_comma and any("," in row[0] for row in cells):
+        with pytest.raises(InvalidInputError, match="separate the cells by semicolons"):
+            parse_table(content, "a.csv")
+        return
     table = parse_table(content, "a.csv")
     for k, name in enumerate(names):
         if name in table.notes:
