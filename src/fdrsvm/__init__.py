@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from fdrsvm.estimators.fedsvc import FedSVC
     from fdrsvm.inspection.explain import feature_effects, flipping_perturbation
     from fdrsvm.risk.distribution import WorstCaseDistribution, worst_case_distribution
+    from fdrsvm.risk.feature_maps import AdditiveMap, FeatureMap, FourierMap
     from fdrsvm.risk.radius import (
         generalisation_bound,
         mowb_confidence,
@@ -45,6 +46,7 @@ __version__ = "0.2.0.dev0"
 
 # Names are found on first use, so that ``import fdrsvm`` loads neither NumPy nor SciPy.
 _HOME = {
+    "AdditiveMap": "fdrsvm.risk.feature_maps",
     "AlarmThreshold": "fdrsvm.decision.alarms",
     "ContractError": "fdrsvm.data.contract",
     "DRSVC": "fdrsvm.estimators.drsvc",
@@ -53,6 +55,8 @@ _HOME = {
     "FalseAlarmRate": "fdrsvm.decision.goals",
     "Feature": "fdrsvm.data.contract",
     "FeatureContract": "fdrsvm.data.contract",
+    "FeatureMap": "fdrsvm.risk.feature_maps",
+    "FourierMap": "fdrsvm.risk.feature_maps",
     "FedSVC": "fdrsvm.estimators.fedsvc",
     "FederatedCalibrator": "fdrsvm.decision.calibration",
     "FederatedMinMaxScaler": "fdrsvm.data.scaling",
@@ -76,6 +80,7 @@ __all__ = [
     "DRSVC",
     "FDRSVC",
     "FDRSVCCV",
+    "AdditiveMap",
     "AlarmThreshold",
     "CalibrationWarning",
     "ClientError",
@@ -87,10 +92,12 @@ __all__ = [
     "FalseAlarmRate",
     "Feature",
     "FeatureContract",
+    "FeatureMap",
     "FedSVC",
     "FederatedCalibrator",
     "FederatedMinMaxScaler",
     "FederatedStandardScaler",
+    "FourierMap",
     "InvalidInputError",
     "LeftOutWarning",
     "MarginLoss",

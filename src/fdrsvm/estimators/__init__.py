@@ -9,8 +9,9 @@ if TYPE_CHECKING:
     from fdrsvm.estimators.fdrsvc import FDRSVC
     from fdrsvm.estimators.fdrsvccv import FDRSVCCV
     from fdrsvm.estimators.fedsvc import FedSVC
+    from fdrsvm.risk.feature_maps import AdditiveMap, FeatureMap, FourierMap
 
-__all__ = ["DRSVC", "FDRSVC", "FDRSVCCV", "FedSVC"]
+__all__ = ["DRSVC", "FDRSVC", "FDRSVCCV", "AdditiveMap", "FeatureMap", "FedSVC", "FourierMap"]
 
 
 def __getattr__(name: str) -> Any:

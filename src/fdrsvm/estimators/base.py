@@ -12,7 +12,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from fdrsvm.core.arrays import Array, check_flag
+from fdrsvm.core.arrays import Array, Matrix, check_flag
 from fdrsvm.core.files import PathLike
 from fdrsvm.core.plain_json import from_plain, to_plain
 from fdrsvm.data.rows import remembered_columns
@@ -39,6 +39,7 @@ from fdrsvm.federated.train import make_problems, train
 from fdrsvm.model.export import to_json, to_onnx, to_structured_text, write_onnx
 from fdrsvm.model.linear_model import POSITIVE, Label, LinearModel, choose_labels, score_rows
 from fdrsvm.model.model_file import load_model, save_model
+from fdrsvm.risk.feature_maps import FeatureMap, Features, make_features, read_map
 
 _MAX_SEED = 2**31 - 1
 _CERTIFICATE = ("objective", "lower_bound", "gap", "bound_radius")
@@ -61,6 +62,7 @@ class LinearClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     knows_clients: ClassVar[bool] = True  # whether ``fit`` takes a client label for each row
     _per_client: ClassVar[str]  # attribute for each client's own objective
     # What not every class has as a parameter.
+    features: Any = "linear"
     support: Any = None
     outside: str = "refuse"
     secure_aggregation: bool = False
@@ -70,6 +72,7 @@ class LinearClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     intercept_: Array
     history_: tuple[RoundRecord, ...]
     threshold_: float
+    feature_map_: Features | None = None  # what the model is linear in, if not the sensors
 
     def decision_function(self, X: Any) -> Array:
         """Scores: shape (n_samples,) for two classes, else (n_samples, n_classes).
@@ -83,7 +86,7 @@ class LinearClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             X = without_column(X, self.client_column_)
         check_columns(X)
         X = validate_data(self, X, accept_sparse="csr", dtype=np.float64, reset=False)
-        return score_rows(X, self.coef_, self.intercept_)
+        return score_rows(self._mapped(X), self.coef_, self.intercept_)
 
     def predict(self, X: Any) -> npt.NDArray[Any]:
         """Labels, one per sample; equal scores go to the class that comes first.
@@ -115,7 +118,10 @@ class LinearClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         if model.estimator != cls.__name__:
             raise CorruptDataError(f"{path}: it holds a {model.estimator}, not a {cls.__name__}")
         try:
-            estimator = cls(**{name: from_plain(value) for name, value in model.params.items()})
+            params = {name: from_plain(value) for name, value in model.params.items()}
+            if isinstance(params.get("features"), dict):
+                params["features"] = read_map(params["features"])
+            estimator = cls(**params)
             unknown = model.certificate.keys() - set(cls._kept)
             if unknown:  # a file must not be able to set any attribute it likes
                 raise CorruptDataError(f"its certificate has {sorted(unknown)}")
@@ -132,6 +138,7 @@ class LinearClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         if client_column is not None:
             estimator.client_column_ = client_column
         estimator.n_features_in_ = model.n_features
+        estimator.feature_map_ = model.features
         if model.feature_names is not None:
             estimator.feature_names_in_ = np.array(model.feature_names, dtype=object)
         estimator.history_ = ()
@@ -187,14 +194,22 @@ class LinearClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             estimator=type(self).__name__,
             feature_names=getattr(self, "feature_names_in_", None),
             params={
-                name: to_plain(value, f"parameter {name}")
+                name: to_plain(
+                    value.to_params() if isinstance(value, FeatureMap) else value,
+                    f"parameter {name}",
+                )
                 for name, value in self.get_params(deep=False).items()
                 if name not in self._not_kept
             },
             certificate={name: to_plain(getattr(self, key), key) for name, key in kept.items()},
             record=record,
             threshold=self.threshold_,
+            features=self.feature_map_,
         )
+
+    def _mapped(self, X: Matrix) -> Matrix:
+        """What the coefficients weigh."""
+        return X if self.feature_map_ is None else self.feature_map_.apply(X)
 
     def _set_certificates(self, proved: Sequence[tuple[float, ...]]) -> None:
         """From objective, lower bound, gap and radius of each model.
@@ -218,7 +233,7 @@ class LinearClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             vectors.append(one.model)
             proved.append((one.objective, one.lower_bound, one.gap, one.radius))
             own.append(one.risks)
-        models, P = np.array(vectors), self.n_features_in_
+        models, P = np.array(vectors), result.federation.n_features
         self.classes_, self.threshold_ = classes, 0.0
         # The intercept is last, if there is one; the sum over no column is 0.
         self.coef_, self.intercept_ = models[:, :P].copy(), models[:, P:].sum(axis=1)
@@ -244,6 +259,10 @@ class LinearClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """Radii and label prices by client, and what is the same for all clients."""
         raise NotImplementedError
 
+    def _features(self, data: TrainingData) -> Features | None:
+        """What the model is linear in, if not the sensors: agreed, and not learnt from rows."""
+        return make_features(self.features, data.clients[0].X.shape[1], self.support)
+
     def _set_positive(self, data: TrainingData, asked: Any = None) -> int | None:
         """Of two classes the one that is looked for: the one asked for, else the rarer one."""
         self.__dict__.pop("pos_label_", None)  # of an earlier fit
@@ -264,7 +283,7 @@ class LinearClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         for client in data.clients:
             weights = client.weights * each[client.codes]
             linear = (self.coef_, self.intercept_, self.threshold_)
-            tallies.append(tally_rows(*linear, client.X, client.codes, weights))
+            tallies.append(tally_rows(*linear, self._mapped(client.X), client.codes, weights))
         epsilons, kappas, _ = self._balls(data)
         setting = Setting(
             estimator=type(self).__name__,
@@ -336,6 +355,7 @@ class FederatedClassifier(LinearClassifier):
         )
         names = getattr(self, "feature_names_in_", None)
         columns = look_at_columns(data.clients, names)
+        self.feature_map_ = self._features(data)
         result = train(
             **self._settings(data),
             n_threads=self.n_threads,
@@ -360,8 +380,9 @@ class FederatedClassifier(LinearClassifier):
     def _settings(self, data: TrainingData) -> dict[str, Any]:
         """The run that the parameters describe: arguments of ``train``."""
         epsilons, kappas, ball = self._balls(data)
+        features = self._features(data)
         return {
-            "clients": make_problems(data.clients, epsilons, kappas, **ball),
+            "clients": make_problems(data.clients, epsilons, kappas, features=features, **ball),
             "method": self._method(),
             "client_weights": client_shares(self.client_weights, data.names, data.totals),
             "max_rounds": self.max_rounds,

@@ -43,7 +43,7 @@ class DRSVC(LinearClassifier):
         Radius; "auto" is 1/(10 N), where N is the number of rows, or the sum of their weights.
     kappa : float
         Price of flipping a label, above 0; ``inf`` trusts the labels.
-    norm, support, fit_intercept, outside, random_state
+    features, norm, support, fit_intercept, outside, random_state
         As for :class:`FDRSVC`.
     loss : {"hinge", "logistic", "smooth_hinge"} or MarginLoss
         Losses other than the hinge need ``support=None``.
@@ -61,8 +61,8 @@ class DRSVC(LinearClassifier):
 
     Attributes
     ----------
-    coef_, intercept_, classes_, objective_, lower_bound_, gap_, bound_radius_, stop_reason_, \
-n_clipped_, n_features_in_, feature_names_in_
+    coef_, intercept_, feature_map_, classes_, objective_, lower_bound_, gap_, bound_radius_, \
+stop_reason_, n_clipped_, n_features_in_, feature_names_in_
         As for :class:`FDRSVC`.
     n_iter_ : int
         Newton steps, or steps of the bundle method; of the class that took most.
@@ -83,6 +83,7 @@ n_clipped_, n_features_in_, feature_names_in_
     def __init__(
         self,
         *,
+        features: Any = "linear",
         epsilon: float | str = "auto",
         kappa: float = 1.0,
         norm: Norm = "linf",
@@ -136,6 +137,7 @@ n_clipped_, n_features_in_, feature_names_in_
         )
         names = getattr(self, "feature_names_in_", None)
         columns = look_at_columns(data.clients, names)
+        self.feature_map_ = self._features(data)
         if is_hinge and self.support is None:
             self._solve(data)
         else:
@@ -158,23 +160,21 @@ n_clipped_, n_features_in_, feature_names_in_
     def _solve(self, data: TrainingData) -> None:
         """The hinge without a support, one class after the other."""
         (rows,), ((epsilon,), (kappa,), ball) = data.clients, self._balls(data)
+        X, ball = self._mapped(rows.X), {**ball, "epsilon": epsilon, "kappa": kappa}
+        if self.feature_map_ is not None:
+            ball |= self.feature_map_.ball(epsilon, kappa, self.norm, None)
+            del ball["support"]
         self.__dict__.pop("n_clipped_", None)  # of an earlier fit
         self.classes_, self.history_, self.stop_reason_ = data.classes, (), Stop.TOL.value
         self.threshold_ = 0.0
         solutions, proved = [], []
         for signs in rows.signs:
             client = prepare_client(
-                rows.X,
-                signs,
-                rho=1.0,
-                epsilon=epsilon,
-                kappa=kappa,
-                sample_weight=rows.weights,
-                **ball,
+                X, signs, rho=1.0, sample_weight=rows.weights, **ball
             ).with_penalties(0.0)
             solution = _solve_to(client, self.tol)
             solutions.append(solution)
-            proved.append(_certificate_of(client, solution, epsilon, self.norm))
+            proved.append(_certificate_of(client, solution, epsilon, ball["norm"]))
         self.coef_ = np.array([solution.w for solution in solutions])
         self.intercept_ = np.array([float(solution.intercept) for solution in solutions])
         self._set_certificates(proved)
@@ -194,7 +194,7 @@ n_clipped_, n_features_in_, feature_names_in_
         epsilons, kappas, ball = self._balls(data)
         ball |= {"support": self.support, "loss": self.loss}
         result = train(
-            make_problems(data.clients, epsilons, kappas, **ball),
+            make_problems(data.clients, epsilons, kappas, features=self.feature_map_, **ball),
             Bundle(),
             max_rounds=self.max_iter,
             tol=self.tol,

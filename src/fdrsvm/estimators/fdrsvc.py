@@ -37,6 +37,12 @@ class FDRSVC(FederatedClassifier):
     algorithm : {"bundle", "admm", "admm-sc", "subgradient"}
         "bundle" closes the certified gap in the fewest rounds. The others are the paper's: the two
         ADMMs for ``support=None`` and the hinge only. The model is the best of all rounds.
+    features : {"linear", "additive", "additive-pairs", "fourier"}, AdditiveMap or FourierMap
+        What the model is linear in: the columns themselves; one curve per column
+        (:class:`AdditiveMap`), with a surface for each pair of them; or waves across all of them
+        (:class:`FourierMap`). For columns scaled to 0 to 1, or with limits given to the map, or a
+        support, which are its limits then. ``epsilon``, ``kappa``, ``norm`` and ``support`` stay in
+        units of X; the certified worst case is then an upper bound on it, see docs/maps.md.
     epsilon : float, "auto", mapping or array
         Radius: of all clients, by client label, or one per client by sorted labels.
         "auto" is the paper's 1/(10 N_g), where N_g is the client's number of rows, or the sum of
@@ -103,7 +109,10 @@ class FDRSVC(FederatedClassifier):
     Attributes
     ----------
     coef_ : ndarray of shape (1, n_features) or (n_classes, n_features)
+        With a map one weight for each of its outputs.
     intercept_ : ndarray of shape (1,) or (n_classes,)
+    feature_map_ : Features or None
+        What the model is linear in, if not the columns of X: ``feature_map_.apply(X)``.
     classes_ : ndarray
         The labels, sorted.
     objective_, lower_bound_, gap_ : float, or ndarray of shape (n_classes,)
@@ -148,6 +157,7 @@ class FDRSVC(FederatedClassifier):
         self,
         algorithm: str = "bundle",
         *,
+        features: Any = "linear",
         epsilon: Any = "auto",
         kappa: Any = 1.0,
         norm: Norm = "linf",

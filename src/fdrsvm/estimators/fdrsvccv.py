@@ -100,9 +100,9 @@ class FDRSVCCV(LinearClassifier):
         Above 0 prints one line per configuration, above 1 also one per round of the last training.
     callbacks : sequence of callables
         As for :class:`FDRSVC`, of the last training on all rows; the folds' rounds are not told.
-    algorithm, epsilon, kappa, norm, support, rho, tau, step_size, step_decay, worst_case, loss, \
-max_rounds, tol, client_weights, fit_intercept, class_weight, outside, n_threads, \
-secure_aggregation, blur, resolution
+    algorithm, features, epsilon, kappa, norm, support, rho, tau, step_size, step_decay, \
+worst_case, loss, max_rounds, tol, client_weights, fit_intercept, class_weight, outside, \
+n_threads, secure_aggregation, blur, resolution
         As for :class:`FDRSVC`, used where the grid does not vary them.
 
     Attributes
@@ -188,6 +188,7 @@ worst_case_risk_per_client_, n_iter_, stop_reason_, history_, client_labels_
         "n_features_in_",
         "feature_names_in_",
         "client_column_",
+        "feature_map_",
         *(f"{name}_" for name in FDRSVC._kept),
     )
 
@@ -205,6 +206,7 @@ worst_case_risk_per_client_, n_iter_, stop_reason_, history_, client_labels_
         random_state: Any = None,
         verbose: int = 0,
         algorithm: str = "bundle",
+        features: Any = "linear",
         epsilon: Any = "auto",
         kappa: Any = 1.0,
         norm: Norm = "linf",

@@ -288,6 +288,7 @@ def run_trial(
                 models[:, n_features:].sum(axis=1),  # 0 where there is no intercept
                 range(n_classes),
                 estimator=FDRSVC.__name__,
+                features=trial.estimators[0]._features(data),
             )
             outcomes.append(FoldOutcome(model, result.gap))
     except FDRSVMError as error:

@@ -29,26 +29,30 @@ from fdrsvm.federated.rounds import (
     Transport,
     run_rounds,
 )
+from fdrsvm.risk.feature_maps import Features
 
 
 def make_problems(
-    clients: Sequence[Client], epsilons: Sequence[float], kappas: Sequence[float], **ball: Any
+    clients: Sequence[Client],
+    epsilons: Sequence[float],
+    kappas: Sequence[float],
+    *,
+    features: Features | None = None,
+    **ball: Any,
 ) -> list[Any]:
     """What each client solves; several models make one :class:`OneVsRestProblem` per client.
 
     ``ball`` are other settings of :func:`fdrsvm.federated.make_client`, the same for all clients.
+    Rows, radii and what else is told of the ball are those of the sensors; ``features`` are what
+    the model is linear in.
     """
     problems: list[Any] = []
     for client, epsilon, kappa in zip(clients, epsilons, kappas, strict=True):
-        with_labels = partial(
-            make_client,
-            str(client.name),
-            client.X,
-            sample_weight=client.weights,
-            epsilon=epsilon,
-            kappa=kappa,
-            **ball,
-        )
+        X, own = client.X, {**ball, "epsilon": epsilon, "kappa": kappa}
+        if features is not None:
+            X = features.apply(X)
+            own |= features.ball(epsilon, kappa, ball["norm"], ball.get("support"))
+        with_labels = partial(make_client, str(client.name), X, sample_weight=client.weights, **own)
         models = tuple(map(with_labels, client.signs))
         problems.append(models[0] if len(models) == 1 else OneVsRestProblem(models))
     return problems

@@ -6,6 +6,7 @@ Every estimator makes one, and every file and export is made from one. It needs 
 from __future__ import annotations
 
 import hashlib
+import json
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
@@ -18,6 +19,7 @@ from scipy import sparse
 from fdrsvm.core.arrays import Array, Matrix, check_finite, check_matrix, check_vector
 from fdrsvm.core.plain_json import check_text, plain
 from fdrsvm.errors import InvalidInputError, NumericalError
+from fdrsvm.risk.feature_maps import Features
 
 Label: TypeAlias = str | int | float | bool
 
@@ -35,7 +37,7 @@ class LinearModel:
 
     Attributes
     ----------
-    coef : array of shape (n_scores, n_features)
+    coef : array of shape (n_scores, n_features), or (n_scores, n_outputs) of the features
         One row for two classes, whose score is above the threshold for ``classes[1]``; else a row
         for each class, and the largest score wins.
     intercept : array of shape (n_scores,)
@@ -56,6 +58,9 @@ class LinearModel:
     threshold : float
         Where two classes part. The certificate is about the score; where to cut it is a decision
         of its own. 0 for more than two classes.
+    features : Features or None
+        What the model is linear in, made of the sensors, which are the columns of X then; None if
+        these are the sensors themselves.
     """
 
     coef: Array
@@ -67,6 +72,7 @@ class LinearModel:
     certificate: dict[str, Any]
     record: dict[str, Any] = field(default_factory=dict)
     threshold: float = 0.0
+    features: Features | None = None
 
     @classmethod
     def checked(
@@ -81,6 +87,7 @@ class LinearModel:
         certificate: Mapping[str, Any] | None = None,
         record: Mapping[str, Any] | None = None,
         threshold: float = 0.0,
+        features: Features | None = None,
     ) -> LinearModel:
         """A model with arrays of its own, or an InvalidInputError that names the fault."""
         labels = tuple(_check_label(label) for label in _listed(classes, "classes"))
@@ -103,22 +110,30 @@ class LinearModel:
             raise InvalidInputError(
                 "threshold", "must be 0 for more than two classes", f"it is {cut!r}"
             )
+        if features is not None and weights.shape[1] != features.n_outputs:
+            raise InvalidInputError(
+                "coef",
+                f"must have a column for each of {features.n_outputs} features",
+                f"its shape is {weights.shape}",
+            )
+        n_columns = weights.shape[1] if features is None else features.n_sensors
         return cls(
             coef=_own(weights.toarray() if sparse.issparse(weights) else weights),
             intercept=_own(check_vector(intercept, "intercept", n_scores, "scores")),
             classes=labels,
-            feature_names=_check_names(feature_names, weights.shape[1]),
+            feature_names=_check_names(feature_names, n_columns),
             estimator=check_text(estimator, "estimator"),
             params=_check_mapping(params, "params"),
             certificate=_check_mapping(certificate, "certificate"),
             record=_check_mapping(record, "record"),
             threshold=cut,
+            features=features,
         )
 
     @property
     def n_features(self) -> int:
         """Columns that X must have."""
-        return int(self.coef.shape[1])
+        return int(self.coef.shape[1]) if self.features is None else self.features.n_sensors
 
     @property
     def positive(self) -> int | None:
@@ -142,12 +157,20 @@ class LinearModel:
     def fingerprint(self) -> str:
         """SHA-256 of coefficients, row by row, and intercepts, as little-endian float64.
 
-        A threshold other than 0 comes last. The exports carry it, so that what runs in a machine
-        can be traced to a model file.
+        A threshold other than 0 comes next, then a feature map's arrays and, as JSON, its settings.
+        The exports carry it, so that what runs in a machine can be traced to a model file.
         """
         cut = [self.threshold] if self.threshold else []
-        numbers = np.concatenate([self.coef.ravel(), self.intercept, cut])
-        return hashlib.sha256(numbers.astype("<f8").tobytes()).hexdigest()
+        made = [] if self.features is None else [*self.features.arrays().values()]
+        numbers = np.concatenate([self.coef.ravel(), self.intercept, cut, *map(np.ravel, made)])
+        content = numbers.astype("<f8").tobytes()
+        if self.features is not None:
+            content += json.dumps([self.features.kind, self.features.settings()]).encode()
+        return hashlib.sha256(content).hexdigest()
+
+    def of_sensors(self, X: Matrix) -> Matrix:
+        """What the coefficients weigh, of rows that are checked."""
+        return X if self.features is None else self.features.apply(X)
 
     def decision_function(self, X: Any) -> Array:
         """Scores: shape (n_samples,) for two classes, else (n_samples, n_classes).
@@ -159,7 +182,7 @@ class LinearModel:
         """
         matrix = check_matrix(X)
         self._check_columns(matrix.shape[1], getattr(X, "columns", None))
-        return score_rows(matrix, self.coef, self.intercept)
+        return score_rows(self.of_sensors(matrix), self.coef, self.intercept)
 
     def predict(self, X: Any) -> npt.NDArray[Any]:
         """Labels, one per sample; equal scores go to the class that comes first."""

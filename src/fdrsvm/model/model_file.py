@@ -7,19 +7,23 @@ whoever loads a model has the numbers that were saved, or an error that names th
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from typing import Any
 
+from fdrsvm.core.arrays import Array
 from fdrsvm.core.codec import pack, unpack
 from fdrsvm.core.files import PathLike, read_capped, write_atomically
 from fdrsvm.core.plain_json import decode, encode
 from fdrsvm.errors import CorruptDataError, InvalidInputError
 from fdrsvm.model.linear_model import LinearModel
 from fdrsvm.model.record_kinds import check_record
+from fdrsvm.risk.feature_maps import Features, read_features
 
 _KIND = "model"
 _FIRST = b"{"  # of the header, after its length
 _VERSION = 1
 _THRESHOLD = "decision_function_threshold"
+_FEATURES = "features"
 _FIELDS = ("classes", "feature_names", "estimator", "params", "certificate")
 # 32 million coefficients. More is not a model of ours, and must not fill a gateway's memory.
 _MAX_BYTES = 1 << 28
@@ -78,6 +82,7 @@ def load_model(path: PathLike) -> LinearModel:
             certificate=decode(header["certificate"], "certificate"),
             record=decode(header.get("record", {}), "record"),
             threshold=header.get(_THRESHOLD, 0.0),
+            features=_read_features(header, arrays),
         )
         # Catches all that the checks let pass: other types, spare fields, a model from elsewhere.
         if _pack_model(model) != data:
@@ -98,4 +103,24 @@ def _pack_model(model: LinearModel) -> bytes:
         header["record"] = encode(model.record)
     if model.threshold:
         header[_THRESHOLD] = model.threshold
-    return pack(_KIND, _VERSION, header, {"coef": model.coef, "intercept": model.intercept})
+    arrays = {"coef": model.coef, "intercept": model.intercept}
+    if model.features is not None:
+        header[_FEATURES] = {"kind": model.features.kind, **model.features.settings()}
+        made = model.features.arrays()
+        arrays |= {f"{_FEATURES}.{name}": array for name, array in made.items()}
+    return pack(_KIND, _VERSION, header, arrays)
+
+
+def _read_features(header: Mapping[str, Any], arrays: Mapping[str, Array]) -> Features | None:
+    """What the model is linear in, if that is not the sensors."""
+    if _FEATURES not in header:
+        return None
+    if not isinstance(header[_FEATURES], dict):
+        raise CorruptDataError(f"{_KIND}: {_FEATURES!r} is of another kind")
+    settings, prefix = dict(header[_FEATURES]), f"{_FEATURES}."
+    own = {
+        name.removeprefix(prefix): array
+        for name, array in arrays.items()
+        if name.startswith(prefix)
+    }
+    return read_features(settings.pop("kind"), settings, own)

@@ -48,6 +48,7 @@ def read_linear(model: Any) -> LinearModel:
         labels.tolist(),
         estimator=type(model).__name__,
         threshold=getattr(model, "threshold_", 0.0) if n_scores == 1 else 0.0,
+        features=getattr(model, "feature_map_", None),
         # Names of which two are equal tell no columns apart; numbers do.
         feature_names=None if texts is None or len({*texts}) < len(texts) else texts,
     )

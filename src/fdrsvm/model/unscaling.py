@@ -2,13 +2,14 @@
 
     w.((x - offset) / scale) + b  =  v.x + c   with   v = w / scale,  c = b - v.offset
 
-The file holds v and c, so that whoever loads the model, or an export of it, feeds it readings as
-they are and cannot forget to scale. Radius, norm and certificate belong to the scaled features.
+The file holds v and c, or a feature map whose limits are in the readings' units, so that whoever
+loads the model, or an export of it, feeds it readings as they are and cannot forget to scale.
+Radius, norm and certificate belong to the scaled features.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal, Self, get_args
 
 import numpy as np
@@ -53,11 +54,16 @@ class Scaling:
 
     def fold(self, model: LinearModel) -> LinearModel:
         """The model of readings that answers as ``model`` does on scaled features."""
+        if model.features is not None:  # the map takes readings, and its features are the same
+            return replace(model, features=model.features.rescaled(self.offset, self.scale))
         coef = model.coef / self.scale
         return _with_weights(model, coef, model.intercept - times(coef, self.offset))
 
     def unfold(self, model: LinearModel) -> LinearModel:
         """The model of scaled features; the inverse of ``fold``, up to rounding."""
+        if model.features is not None:
+            back = model.features.rescaled(-self.offset / self.scale, 1.0 / self.scale)
+            return replace(model, features=back)
         intercept = model.intercept + times(model.coef, self.offset)
         return _with_weights(model, model.coef * self.scale, intercept)
 

@@ -1,0 +1,149 @@
+"""Estimators with feature maps: what is trained, certified, kept in files and tuned."""
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+
+from fdrsvm import DRSVC, FDRSVC, FDRSVCCV, AdditiveMap, FourierMap
+from fdrsvm.core.codec import pack, unpack
+from fdrsvm.errors import CorruptDataError, DegenerateModelWarning, UnsupportedError
+from fdrsvm.risk.feature_maps import make_features
+from fdrsvm.risk.worst_case import worst_case_risk
+
+MAPS = ["additive", "additive-pairs", "fourier", AdditiveMap(n_knots=3), FourierMap(n_components=8)]
+
+
+@pytest.fixture(scope="module")
+def rings():
+    """Faults all around the middle of two sensors: no straight line parts them."""
+    rng = np.random.default_rng(0)
+    X = rng.random((240, 2))
+    y = np.where(np.hypot(*(X - 0.5).T) > 0.35, "fault", "ok")
+    return X, y, np.repeat(["east", "north", "south", "west"], 60)
+
+
+@pytest.mark.parametrize("features", MAPS)
+@pytest.mark.parametrize("norm", ["l1", "l2", "linf"])
+def test_the_certified_risk_is_that_of_the_mapped_ball(rings, features, norm):
+    X, y, clients = rings
+    model = FDRSVC(features=features, epsilon=0.002, kappa=0.5, norm=norm, tol=1e-3)
+    model.fit(X, y, clients=clients)
+    placed = make_features(features, 2, None)
+    stretch = placed.stretch(norm)
+    total = 0.0
+    for name in np.unique(clients):
+        own = clients == name
+        risk = worst_case_risk(
+            model.coef_[0],
+            placed.apply(X[own]),
+            np.where(y[own] == model.classes_[1], 1.0, -1.0),
+            epsilon=stretch * 0.002,
+            kappa=stretch * 0.5,
+            norm=placed.norm(norm),
+            intercept=model.intercept_[0],
+        ).value
+        assert model.worst_case_risk_per_client_[name] == pytest.approx(risk, rel=1e-9)
+        total += risk / 4.0
+    assert model.objective_ == pytest.approx(total, rel=1e-9)
+    assert model.lower_bound_ <= model.objective_ <= model.lower_bound_ * (1.0 + 2e-3)
+
+
+@pytest.mark.parametrize("features", MAPS)
+def test_maps_bend_where_lines_cannot(rings, features):
+    X, y, clients = rings
+    bent = FDRSVC(features=features, epsilon=1e-4, tol=1e-3).fit(X, y, clients=clients)
+    with pytest.warns(DegenerateModelWarning):
+        straight = FDRSVC(epsilon=1e-4, tol=1e-3).fit(X, y, clients=clients)
+    assert bent.score(X, y) > straight.score(X, y)
+    assert bent.n_features_in_ == 2
+
+
+@pytest.mark.parametrize("estimator", [FDRSVC, DRSVC])
+@pytest.mark.parametrize("features", MAPS)
+def test_files_keep_the_map(rings, features, estimator, tmp_path):
+    X, y, _ = rings
+    model = estimator(features=features, epsilon=0.001, tol=1e-2).fit(X, y)
+    model.save(tmp_path / "model.safetensors")
+    back = estimator.load(tmp_path / "model.safetensors")
+    np.testing.assert_array_equal(back.decision_function(X), model.decision_function(X))
+    assert back.get_params()["features"] == features
+    assert back.n_features_in_ == 2
+    assert clone(model).get_params()["features"] == features
+
+
+@pytest.mark.parametrize(
+    ("settings", "arrays"),
+    [
+        ({"n_knots": 4}, {}),
+        ({"n_knots": "3"}, {}),
+        ({"pairs": 7}, {}),
+        ({"pairs": [[1, 0]]}, {}),
+        ({"kind": "hats"}, {}),
+        ({"more": 1}, {}),
+        ({}, {"features.width": np.array([1.0, -1.0])}),
+        ({}, {"features.low": np.array([np.nan, 0.0])}),
+        ({}, {"features.low": np.zeros(3)}),
+        ({}, {"features.frequencies": np.zeros((1, 2))}),
+    ],
+)
+def test_an_altered_map_is_refused(rings, tmp_path, settings, arrays):
+    X, y, _ = rings
+    model = DRSVC(features=AdditiveMap(n_knots=3), epsilon=0.001, tol=1e-2).fit(X, y)
+    path = tmp_path / "model.safetensors"
+    model.save(path)
+    header, kept = unpack(path.read_bytes(), "model", 1, max_bytes=1 << 20)
+    header["features"] = {**header["features"], **settings}
+    path.write_bytes(pack("model", 1, header, {**kept, **arrays}))
+    with pytest.raises(CorruptDataError, match=r"model\.safetensors"):
+        DRSVC.load(path)
+
+
+def test_the_direct_solver_and_the_bundle_agree(rings):
+    X, y, _ = rings
+    central = DRSVC(features="additive", epsilon=0.003, tol=1e-7).fit(X, y)
+    bundle = FDRSVC(features="additive", epsilon=0.003, tol=1e-6).fit(X, y)
+    assert bundle.objective_ == pytest.approx(central.objective_, rel=1e-5)
+
+
+def test_a_support_is_that_of_the_sensors(rings):
+    X, y, clients = rings
+    model = FDRSVC(features="additive", epsilon=0.01, support=(0.0, 1.0), tol=1e-3)
+    model.fit(X, y, clients=clients)
+    free = FDRSVC(features="additive", epsilon=0.01, tol=1e-3).fit(X, y, clients=clients)
+    assert model.objective_ <= free.objective_ * (1.0 + 1e-3)  # a smaller ball
+
+
+def test_several_classes_share_the_map():
+    rng = np.random.default_rng(1)
+    X = rng.random((150, 1))
+    y = np.digitize(X[:, 0], [0.3, 0.7])  # the middle class is between the others
+    bent = FDRSVC(features="additive", epsilon=1e-3, tol=1e-2).fit(X, y)
+    assert bent.coef_.shape == (3, 6)
+    assert bent.score(X, y) > 0.9
+
+
+def test_secure_sums_train_the_same_model(rings):
+    pytest.importorskip("cryptography")
+    X, y, clients = rings
+    given = {"features": "additive", "epsilon": 0.003, "tol": 1e-3}
+    plain = FDRSVC(**given).fit(X, y, clients=clients)
+    summed = FDRSVC(**given, secure_aggregation=True).fit(X, y, clients=clients)
+    assert summed.objective_ == pytest.approx(plain.objective_, rel=2e-3)
+
+
+def test_sparse_rows_have_no_map():
+    from scipy import sparse
+
+    with pytest.raises(UnsupportedError, match="dense"):
+        FDRSVC(features="additive").fit(sparse.csr_array(np.eye(4)), [0, 1, 0, 1])
+
+
+def test_the_search_chooses_the_map(rings):
+    X, y, clients = rings
+    search = FDRSVCCV({"features": ["linear", "additive"], "epsilon": [1e-4]}, random_state=0, cv=3)
+    search.fit(X, y, clients=clients)
+    assert search.best_params_["features"] == "additive"
+    assert search.feature_map_.n_outputs == 12
+    np.testing.assert_array_equal(
+        search.decision_function(X), search.best_estimator_.decision_function(X)
+    )
