@@ -476,7 +476,7 @@ def test_configurations_that_stop_early_give_one_warning_with_their_number(data)
         search.fit(X, y, clients=clients)
     assert len(caught) == 1
     assert caught[0].filename == __file__
-    assert (search.cv_results_["max_gap"] > 1e-4).tolist() == [True, True, False]
+    assert (search.cv_results_["max_gap"] > 1e-2).tolist() == [True, True, False]
 
 
 def test_without_a_tolerance_there_is_no_warning(data):
@@ -565,7 +565,7 @@ def test_it_has_every_parameter_of_fdrsvc_with_the_same_default():
 
 def test_parameters_outside_the_grid_reach_the_folds_and_the_model(data):
     X, y, clients = data
-    fixed = {"norm": "l2", "epsilon": 0.05, "client_weights": "samples", "tol": 1e-3}
+    fixed = {"norm": "l2", "epsilon": 0.05, "client_weights": "samples", "tol": 2e-2}
     search = FDRSVCCV({"kappa": [0.5, 1.0]}, cv=2, random_state=0, threshold="zero", **fixed)
     search.fit(X, y, clients=clients)
     loop = by_plain_loop(X, y, clients, {"kappa": [0.5, 1.0]}, 2, 0, **fixed)

@@ -1,5 +1,7 @@
 """Estimators with feature maps: what is trained, certified, kept in files and tuned."""
 
+import warnings
+
 import numpy as np
 import pytest
 from sklearn.base import clone
@@ -147,3 +149,30 @@ def test_the_search_chooses_the_map(rings):
     np.testing.assert_array_equal(
         search.decision_function(X), search.best_estimator_.decision_function(X)
     )
+
+
+def grid_of(n_sensors, names):
+    rng = np.random.default_rng(0)
+    search = FDRSVCCV(names, cv=2, refit=False, random_state=0, max_rounds=3)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        search.fit(rng.random((24, n_sensors)), [0, 1] * 12)
+    return search.cv_results_["params"]
+
+
+def test_named_alone_features_are_all_maps_of_few_sensors_and_two_of_many():
+    few, many = grid_of(2, ["kappa", "features"]), grid_of(11, ["kappa", "features"])
+    assert [one["features"] for one in few].count("linear") == 3  # each price of a wrong label
+    assert [one["features"] for one in few][3:] == ["additive", "additive-pairs", "fourier"]
+    assert [one["features"] for one in many][3:] == ["additive"]
+    assert {one["kappa"] for one in few[3:]} == {0.5}
+
+
+def test_folds_are_trained_as_finely_as_they_are_counted(rings):
+    X, y, clients = rings
+    given = {"cv": 2, "random_state": 0, "features": "additive"}
+    search = FDRSVCCV({"epsilon": [1e-3]}, **given).fit(X, y, clients=clients)
+    assert 1e-4 < search.cv_results_["max_gap"][0] <= 1e-2
+    assert search.gap_ <= 1e-4
+    fine = FDRSVCCV({"epsilon": [1e-3], "tol": [1e-5]}, **given).fit(X, y, clients=clients)
+    assert fine.cv_results_["max_gap"][0] <= 1e-5

@@ -55,6 +55,13 @@ example: fdrsvm fit plants/
 )
 @click.option("--estimator", metavar="FDRSVC|DRSVC|FedSVC", help="What to train [FDRSVC].")
 @click.option(
+    "--features",
+    metavar="linear|additive|additive-pairs|fourier",
+    help="What the score is made of: a weighted sum of the sensors; one curve per sensor; curves, "
+    "and a surface per pair of sensors; waves across all of them. By default fit tries the first "
+    "two, and all four of at most 10 sensors.",
+)
+@click.option(
     "--class-weight",
     type=click.Choice(["balanced"]),
     help="balanced: every class weighs the same, however rare it is; weights of your own are a "
@@ -130,6 +137,7 @@ def _settings(
     scaling: str | None,
     estimator: str | None,
     fault: str | None,
+    features: str | None,
     class_weight: str | None,
     goal: str | None,
     label_noise: float | None,
@@ -160,7 +168,8 @@ def _settings(
         tune=settings.tune and not no_tune,
         probabilities=wanted or settings.probabilities,
     )
-    typed = parameters | ({} if class_weight is None else {"class_weight": class_weight})
+    own = {"class_weight": class_weight, "features": features}
+    typed = parameters | {name: value for name, value in own.items() if value is not None}
     return settings.with_params({name: read_value(value) for name, value in typed.items()})
 
 
@@ -171,7 +180,12 @@ def _tuning_lines(model: LinearModel) -> Iterator[str]:
     from fdrsvm.model.unscaling import Scaling
 
     found = model.record[TUNING]
-    names = {"epsilon": "radius", "kappa": "price of a wrong label", "class_weight": "class weight"}
+    names = {
+        "epsilon": "radius",
+        "kappa": "price of a wrong label",
+        "class_weight": "class weight",
+        "features": "made of",
+    }
     yield f"Tuned by {found['n_folds']}-fold cross-validation for {found['goal']}:"
     for name, value in from_plain(found["chosen"]).items():
         values = value.values() if isinstance(value, dict) else [value]
@@ -181,6 +195,10 @@ def _tuning_lines(model: LinearModel) -> Iterator[str]:
             said = f"by client, {number(min(values))} to {number(max(values))}"
         unit = f", in {Scaling.of(model).unit}" if name in ("epsilon", "kappa") else ""
         yield f"  {names.get(name, name)}: {said}{unit}"
+    by_map = found.get("score_by_map", {})
+    if len(by_map) > 1:
+        scores = ", ".join(f"{name} {number(score, 3)}" for name, score in by_map.items())
+        yield f"  best score on held-out rows by what it is made of: {scores}"
     if model.positive is None:
         return
     fault, healthy = str(model.classes[model.positive]), str(model.classes[1 - model.positive])

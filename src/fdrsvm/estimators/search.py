@@ -45,6 +45,10 @@ _RADII = (0.1, 1.0, 10.0, 100.0)
 _KAPPAS = (0.1, 0.5, 1.0)
 _CLASS_WEIGHTS = (None, BALANCED)
 DEFAULT_GRID = ("epsilon", "kappa", "class_weight")  # parameters that have default values
+FEATURES = "features"  # so have maps, where they are asked for
+_MAPS = ("linear", "additive")
+_MORE_MAPS = ("additive-pairs", "fourier")  # what pairs of many sensors cost does not pay
+_FEW_SENSORS = 10
 # What decides how rows are read; the other parameters come after that.
 _READING = ("class_weight", "support", "outside")
 ALWAYS_TRAINS = -1  # in place of a fold, for a row that is never held out
@@ -131,7 +135,7 @@ def grid_points(param_grid: Any, data: TrainingData) -> list[dict[str, Any]]:
     is_listed = hasattr(param_grid, "__iter__") and not isinstance(param_grid, str | Mapping)
     grids = list(param_grid) if is_listed else [param_grid]
     if is_listed and grids and all(isinstance(name, str) for name in grids):
-        grids = [default_values(grids, data)]
+        grids = default_grids(grids, data)
     for grid in grids:
         _check_grid(grid, "has" if is_listed else "is")
     if not grids:
@@ -139,19 +143,26 @@ def grid_points(param_grid: Any, data: TrainingData) -> list[dict[str, Any]]:
     return [dict(point) for point in ParameterGrid(grids)]
 
 
-def default_values(names: Sequence[str], data: TrainingData) -> dict[str, Any]:
-    """The paper's small grid, with and without balanced classes.
+def default_grids(names: Sequence[str], data: TrainingData) -> list[dict[str, Any]]:
+    """The paper's small grid, with and without balanced classes; and maps, if they are named.
 
-    Its radii are multiples of "auto": one number where that is the same for all clients.
+    Its radii are multiples of "auto": one number where that is the same for all clients. A map has
+    more weights, and takes longer: it is tried with the price of a wrong label in the middle.
     """
     for name in names:
-        check_choice(name, "param_grid", DEFAULT_GRID)
+        check_choice(name, "param_grid", (*DEFAULT_GRID, FEATURES))
     auto = np.array([auto_radius(total) for total in data.totals])
     radii: list[Any] = [float(factor * auto[0]) for factor in _RADII]
     if (auto != auto[0]).any():
         radii = [dict(zip(data.names, (factor * auto).tolist(), strict=True)) for factor in _RADII]
     values = {"epsilon": radii, "kappa": _KAPPAS, "class_weight": _CLASS_WEIGHTS}
-    return {name: values[name] for name in names}
+    grid = {name: values[name] for name in names if name != FEATURES}
+    if FEATURES not in names:
+        return [grid]
+    n_sensors = data.clients[0].X.shape[1]
+    maps = [*_MAPS, *(_MORE_MAPS if n_sensors <= _FEW_SENSORS else ())]
+    bent = {**grid, **({"kappa": _KAPPAS[1:2]} if "kappa" in grid else {})}
+    return [{**(grid if name == _MAPS[0] else bent), FEATURES: [name]} for name in maps]
 
 
 def _check_grid(grid: Any, verb: str) -> None:

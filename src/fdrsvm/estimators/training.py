@@ -37,13 +37,15 @@ from fdrsvm.decision.calibration import calibrate
 from fdrsvm.decision.goals import DEFAULT_GOAL, goal_in_words, positive_class, read_goal
 from fdrsvm.errors import DegenerateModelWarning, FDRSVMError, InvalidInputError
 from fdrsvm.estimators.advice import look_at_columns
-from fdrsvm.estimators.search import DEFAULT_GRID
+from fdrsvm.estimators.search import DEFAULT_GRID, FEATURES
 from fdrsvm.federated.rounds import Callback
 from fdrsvm.model.linear_model import POSITIVE, TUNING, VERDICT, LinearModel
 from fdrsvm.model.model_file import model_bytes
 from fdrsvm.model.trained_ball import balls, client_weights
 from fdrsvm.model.unscaling import METHODS, learn_scaling
+from fdrsvm.risk.feature_maps import read_map
 
+_TO_ONE = ("minmax", "limits")  # scalings after which sensors lie between 0 and 1
 ESTIMATORS = ("FDRSVC", "DRSVC", "FedSVC")
 MODEL, CERTIFICATE = "model.safetensors", "certificate.json"
 _CERTIFIED = ("data", "scaling", POSITIVE, TUNING, VERDICT)
@@ -109,6 +111,14 @@ class FitSettings:
         check_choice(self.scaling, "scaling", METHODS)
         known = parameter_names(self.estimator)
         _refuse_unknown(self.params, known, f"parameters of {self.estimator}")
+        chosen = read_map(self.params.get(FEATURES, "linear"))
+        if chosen is not None and chosen.limits is None and not _have_limits(self):
+            raise InvalidInputError(
+                FEATURES,
+                "needs limits of the sensors",
+                f"--scaling {self.scaling} sets none: take minmax or limits, or state them in a "
+                'configuration file: features = { map = "additive", limits = [low, high] }',
+            )
         read_goal(self.goal or DEFAULT_GOAL)
         check_choice(self.probabilities, "probabilities", ("", "shared", "by-client"))
         check_count(self.folds, "folds", 2)
@@ -339,11 +349,17 @@ def sort_warnings(
     return [one for one in (*given_up, scales, ids) if one is not None], said
 
 
+def _have_limits(settings: FitSettings) -> bool:
+    """Whether maps know where sensors range: from 0 to 1 if they are scaled so, or as agreed."""
+    return settings.scaling in _TO_ONE or settings.params.get("support") is not None
+
+
 def wanted_estimator(settings: FitSettings, labels: Any) -> Any:
     """What is to be fitted; a search leaves what is set as it is."""
     if not settings.is_tuned:
         return make_estimator(settings.estimator, settings.params, labels)
-    free = [name for name in DEFAULT_GRID if name not in settings.params]
+    tried = (*DEFAULT_GRID, FEATURES) if _have_limits(settings) else DEFAULT_GRID
+    free = [name for name in tried if name not in settings.params]
     params = {
         **settings.params,
         # Where all is set, only the threshold is left.
@@ -360,6 +376,11 @@ def wanted_estimator(settings: FitSettings, labels: Any) -> Any:
 def tuning_of(search: Any) -> dict[str, Any]:
     """How the search chose, for a model's record: counts of held-out rows, and no row."""
     best, results = search.best_index_, search.cv_results_
+    by_map: dict[str, float] = {}
+    for point, score in zip(results["params"], results["pooled_test_score"], strict=True):
+        name = point.get(FEATURES, search.features)
+        if isinstance(name, str) and not np.isnan(score):
+            by_map[name] = max(by_map.get(name, -np.inf), float(score))
     return {
         "goal": goal_in_words(search.scoring_, getattr(search, "pos_label_", None)),
         "label_noise": search.label_noise,
@@ -368,6 +389,7 @@ def tuning_of(search: Any) -> dict[str, Any]:
         "chosen": {name: to_plain(value, name) for name, value in search.best_params_.items()},
         "threshold": search.threshold_,
         "score": search.best_score_,
+        "score_by_map": by_map,
         "counts": results["counts"][best].sum(axis=0).tolist(),
     }
 

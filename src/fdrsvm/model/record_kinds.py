@@ -45,7 +45,7 @@ _KINDS: dict[str, dict[str, _Test]] = {
     "history": dict.fromkeys(
         ("round", "objective", "lower_bound", "gap", "n_answers", "bytes_up"), are_numbers
     ),
-    TUNING: {"goal": is_text, "label_noise": is_number},
+    TUNING: {"goal": is_text, "label_noise": is_number, "score_by_map": by_name(is_number)},
     ALARM: {"rate": is_number, "statement": is_text},
 }
 _DRAWN = ("round", "objective", "lower_bound", "gap")  # by round, if any of them is there
