@@ -176,3 +176,21 @@ def test_folds_are_trained_as_finely_as_they_are_counted(rings):
     assert search.gap_ <= 1e-4
     fine = FDRSVCCV({"epsilon": [1e-3], "tol": [1e-5]}, **given).fit(X, y, clients=clients)
     assert fine.cv_results_["max_gap"][0] <= 1e-5
+
+
+def test_sensors_beyond_the_limits_are_named_with_a_remedy(rings):
+    X, y, clients = rings
+    raw = X * [1.0, 200.0]
+    model = FDRSVC(features="additive", epsilon=1e-3, tol=1e-2)
+    with pytest.warns(DegenerateModelWarning) as caught:
+        model.fit(raw, y, clients=clients)
+    said = [str(one.message) for one in caught if "beyond the limits" in str(one.message)]
+    share = 100.0 * np.mean(raw[:, 1] > 1.0)
+    assert len(said) == 1
+    assert f"{share:.3g} % of the rows of column 1 " in said[0]
+    assert "AdditiveMap(limits=(low, high))" in said[0]
+    named = AdditiveMap(limits=(0.0, [1.0, 200.0]))
+    with warnings.catch_warnings(record=True) as quiet:
+        warnings.simplefilter("always")
+        clone(model).set_params(features=named).fit(raw, y, clients=clients)
+    assert not [one for one in quiet if "beyond the limits" in str(one.message)]

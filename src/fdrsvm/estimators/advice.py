@@ -35,6 +35,7 @@ from fdrsvm.data.findings import to_ignore
 from fdrsvm.data.training_data import TrainingData
 from fdrsvm.decision.goals import count_rows
 from fdrsvm.errors import DegenerateModelWarning
+from fdrsvm.risk.feature_maps import Features
 
 SELDOM = 0.01
 ENOUGH = 5
@@ -283,6 +284,29 @@ def unlike_scales(spread: Array, labels: Sequence[str]) -> DegenerateModelWarnin
         f"features are not on one scale ({labels[wide]} spreads over {spread[wide]:.3g}, "
         f"{labels[narrow]} over {spread[narrow]:.3g}), and the radius is the same for all",
         "scale them, say with FederatedMinMaxScaler",
+        "train again: fdrsvm fit ... --scaling minmax",
+        has_given_up=False,
+    )
+
+
+def beyond_limits(
+    clients: Sequence[HasRows], features: Features | None, names: Sequence[str] | None
+) -> DegenerateModelWarning | None:
+    """Of columns most of whose rows lie where a map has no curve any more."""
+    if features is None:
+        return None
+    low, high = features.low, features.low + features.width
+    beyond = sum(((low > one.X) | (high < one.X)).sum(axis=0) for one in clients)
+    shares = np.asarray(beyond) / sum(one.X.shape[0] for one in clients)
+    at = int(shares.argmax())
+    if shares[at] <= HALF:
+        return None
+    label = f"column {at}" if names is None else repr(names[at])
+    return DegenerateModelWarning(
+        f"{100.0 * shares[at]:.3g} % of the rows of {label} lie beyond the limits of the map, "
+        f"{low[at]:.3g} to {high[at]:.3g}, where there are no curves",
+        "scale features to 0 to 1, say with FederatedMinMaxScaler, or give the map their limits, "
+        "as in AdditiveMap(limits=(low, high))",
         "train again: fdrsvm fit ... --scaling minmax",
         has_given_up=False,
     )

@@ -28,6 +28,7 @@ from fdrsvm.errors import CorruptDataError
 from fdrsvm.estimators.advice import (
     ColumnAdvice,
     Setting,
+    beyond_limits,
     flip_share,
     judge,
     look_at_columns,
@@ -293,7 +294,9 @@ class LinearClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             is_solved=self.tol == 0.0 or bool(np.max(self.gap_) <= self.tol),
         )
         fault = judge(pool_tallies(tallies), data.classes.tolist(), setting)
-        for warning in (fault, columns.scales, columns.ids):
+        names = getattr(self, "feature_names_in_", None)
+        beyond = beyond_limits(data.clients, self.feature_map_, names)
+        for warning in (fault, columns.scales, columns.ids, beyond):
             if warning is not None:
                 warnings.warn(warning, stacklevel=stacklevel + 1)
 
