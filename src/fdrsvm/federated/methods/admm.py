@@ -159,7 +159,9 @@ class ADMM(Algorithm[ADMMState]):
     ) -> tuple[Values, dict[str, Array]]:
         """One local solve; remembers w_g, mu_g and where to start the next solve."""
         if not problem.has_solver:
-            raise UnsupportedError(f"{self.name} needs the exact hinge risk without a support")
+            raise UnsupportedError(
+                f"{self.name} needs the exact hinge risk without a support or groups of features"
+            )
         w, rho = asked["points"][0], float(asked["rho"])
         apart, mu = np.zeros(problem.width), np.ones(problem.width)
         if memory:

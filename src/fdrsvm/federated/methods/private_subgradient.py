@@ -126,7 +126,8 @@ class PrivateSubgradient(Algorithm[NoisyState]):
         risk = problem.risk
         if not problem.has_solver or sparse.issparse(risk.X):
             raise UnsupportedError(
-                f"{self.name} needs dense rows and the exact hinge risk without a support"
+                f"{self.name} needs dense rows and the exact hinge risk without a support or "
+                "groups of features"
             )
         if (risk.mass != risk.mass[0]).any():
             raise UnsupportedError(f"{self.name} needs rows of equal weight")
