@@ -48,7 +48,7 @@ class HeldTransport {
         for (nb::handle size : sizes) {
             const size_t n = nb::cast<size_t>(size);
             if (n < 1 || n > n_features - starts_.back())
-                throw nb::value_error("groups: must be sizes, at least 1, that add up to the features");
+                throw nb::value_error("groups: must be at least 1, and add up to the features");
             starts_.push_back(starts_.back() + n);
         }
         if (starts_.back() != n_features)

@@ -288,7 +288,8 @@ void bind_risk(nb::module_& module) {
         .def(nb::init<nb::handle, nb::handle, nb::handle, double, double, int, nb::handle,
                       nb::handle, nb::handle, double>(),
              nb::kw_only(), "X"_a, "y"_a, "mass"_a, "epsilon"_a, "kappa"_a, "norm"_a,
-             "groups"_a.none() = nb::none(), "low"_a.none() = nb::none(), "high"_a.none() = nb::none(), "floor"_a = 0.0)
+             "groups"_a.none() = nb::none(), "low"_a.none() = nb::none(),
+             "high"_a.none() = nb::none(), "floor"_a = 0.0)
         .def("worst_case", &RiskData::worst_case, "w"_a, "intercept"_a)
         .def("cut", &RiskData::cut, "w"_a, "intercept"_a)
         .def("cuts", &RiskData::cuts, "points"_a)

@@ -85,8 +85,8 @@ inline double transport_norm(ConstVector x, const Transport& transport) {
 }
 
 // Adds `scale` times a subgradient of the dual norm at w. The largest entries share equally (of a
-// group; for l1 of all), so that the order of features does not matter. At w = 0 the subdifferential
-// is the whole ball; 0 is the choice that keeps w at 0.
+// group; for l1 of all), so that the order of features does not matter. At w = 0 any move of length
+// 1 will do; 0 is the choice that keeps w at 0.
 inline void add_dual_norm_subgradient(ConstVector w, const Transport& transport, double scale,
                                       Vector out) {
     const double size = dual_norm(w, transport);

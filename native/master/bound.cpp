@@ -85,8 +85,9 @@ double checked_norm(ConstVector x, const Transport& transport) {
 // 1/2 ||u - x||^2 + weight max |u|: lowering the height by d gains weight * d from the second term
 // and costs d times the sum of what sticks out.
 double cut_off_height(ConstVector sizes, double weight, double give = 0.0) {
-    // If the p + 1 largest stick out, the height is (their sum - weight)/(p + 1 + give). The right p
-    // is where this is largest, so no test for it is needed; 0 remains if the weight exceeds the sum.
+    // If the p + 1 largest stick out, the height is (their sum - weight)/(p + 1 + give). The right
+    // p is where this is largest, so no test for it is needed; 0 remains if the weight exceeds the
+    // sum.
     double total = 0.0, height = 0.0;
     for (size_t p = 0; p < sizes.size(); ++p) {
         total += sizes[p];
@@ -105,9 +106,9 @@ Buffer<> sorted_sizes(ConstVector x, const Transport& groups) {
     return sizes;
 }
 
-// Sets heights to the m that minimises 1/2 sum (|x_p| - m_j)_+^2 + weight ||m||_2. Where it does not
-// vanish, what is cut off from group j adds up to weight m_j / ||m||. Given ||m|| that is one height
-// per group; the size for which ||m|| comes out as it was put in is found by bisection.
+// Sets heights to the m that minimises 1/2 sum (|x_p| - m_j)_+^2 + weight ||m||_2. Where it does
+// not vanish, what is cut off from group j adds up to weight m_j / ||m||. Given ||m|| that is one
+// height per group; the size for which ||m|| comes out as it was put in is found by bisection.
 void set_heights_l2(ConstVector sizes, double weight, const Transport& groups, Vector heights) {
     const auto set_for = [&](double size) {
         for (size_t j = 0; j < heights.size(); ++j)
@@ -182,7 +183,8 @@ Bound model_bound(const CutModel& model, ConstVector shares, double radius) {
     const CombinedCut cut = combine(model, repaired);
     // By Hoelder r.u >= -||r|| ||u||_*, so only this excess over S can pull the cut down.
     const ConstVector slope = cut.slope;
-    const double excess = checked_norm(slope.first(model.n_normed), model.transport) - cut.norm_weight;
+    const double length = checked_norm(slope.first(model.n_normed), model.transport);
+    const double excess = length - cut.norm_weight;
     const Mixture mixture = mixture_bound(cut.constant, excess, total_floor(model), radius);
     // The shares that are reported are those of the proof itself: others can check it with them.
     for (size_t k = 0; k < model.n_cuts(); ++k) repaired[k] *= mixture.share;

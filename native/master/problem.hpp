@@ -8,9 +8,9 @@
 //     s <= reach;  b, -b <= intercept_reach               keep an unbounded optimal set bounded
 //     sum_g alpha_g theta_g <= level                      only for a projection
 //
-// For l2 the pair (s, w) lies in a second-order cone: cone.hpp. With groups of features there is one
-// a_j per group, linf and l2 alike: it bounds every |w_p| of its group, and for l2 the pair (s, a)
-// takes the place of (s, w).
+// For l2 the pair (s, w) lies in a second-order cone: cone.hpp. With groups of features there is
+// one a_j per group, linf and l2 alike: it bounds every |w_p| of its group, and for l2 the pair
+// (s, a) takes the place of (s, w).
 #pragma once
 
 #include "../core/choices.hpp"

@@ -94,10 +94,10 @@ void System::add_level(double weight) {
     add_outer(H_, pull_.data(), 1.0 / level_room_);
 }
 
-// The rows that bound ||w||_* by s. For l1 they touch only w_p and s. Otherwise each bound a_j is in
-// the rows of its group, which are eliminated one group after the other, and all of them are in one
-// more term: the row sum_j a_j <= s, or for l2 the rank-one part of W^-2 over (s, a). Eliminated,
-// that is a rank-one term again.
+// The rows that bound ||w||_* by s. For l1 they touch only w_p and s. Otherwise each bound a_j is
+// in the rows of its group, which are eliminated one group after the other, and all of them are in
+// one more term: the row sum_j a_j <= s, or for l2 the rank-one part of W^-2 over (s, a).
+// Eliminated, that is a rank-one term again.
 void System::add_norm_rows(ConstVector weights, const ConeScaling& scaling) {
     const size_t P = problem_.n_normed, last = n_ - 1;
     if (!problem_.has_bounds()) {

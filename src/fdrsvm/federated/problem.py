@@ -47,7 +47,9 @@ class ClientProblem:
     is_hinge : bool
         Whether the loss is: then the client has a model of its own to start from, box or not.
     has_solver : bool
-        Whether the client solvers apply: the exact hinge risk without a support or groups.
+        Whether the client solvers apply: the exact hinge risk without a support. They know nothing
+        of groups: where there are any they look at a dearer problem, but what they find proves as
+        valid a cut, [grouped-norm].
     blur : int
         In cuts that are sent, this many rows near the margin count by a fraction.
     resolution : float
@@ -181,18 +183,17 @@ def make_client(
         flips=ball.epsilon / ball.kappa,
         groups=ball.groups,
     )
-    is_free = is_hinge and is_exact and ball.box is None
     problem = ClientProblem(
         profile=profile,
         risk=risk,
         exact=risk if is_exact else risk.with_ball(replace(ball, worst_case="exact")),
         width=n_features + int(profile.fit_intercept),
         is_hinge=is_hinge,
-        has_solver=is_free and ball.groups is None,
+        has_solver=is_hinge and is_exact and ball.box is None,
         blur=check_count(blur, "blur", least=0),
         resolution=check_non_negative(resolution, "resolution"),
     )
-    if problem.blur > 0 and not is_free:
+    if problem.blur > 0 and not problem.has_solver:
         raise UnsupportedError("blur: needs the exact hinge risk without a support")
     return problem
 

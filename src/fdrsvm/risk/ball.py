@@ -94,18 +94,17 @@ class Ball:
                 f"a support is possible with loss='hinge' only; loss is {loss.name!r}, "
                 "use support=None"
             )
-        groups = check_groups(groups, n_features)
-        if box is not None and groups is not None:
-            raise UnsupportedError("groups of features need support=None")
-        if norm == "l1":  # it adds up all moves anyway
-            groups = None
+        if groups is not None:
+            groups = check_groups(groups, n_features)
+            if norm == "l1":  # it adds up all moves anyway
+                groups = None
+            if box is not None and groups is not None:
+                raise UnsupportedError("groups of features need support=None")
         return cls(epsilon, kappa, cast(Norm, norm), box, cast(WorstCase, worst_case), loss, groups)
 
 
 def check_groups(groups: Any, n_features: int) -> Groups:
     """Sizes that add up to the number of features; None where all are 1."""
-    if groups is None:
-        return None
     try:
         sizes = tuple(operator.index(size) for size in groups)
     except TypeError:

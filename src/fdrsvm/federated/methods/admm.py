@@ -158,7 +158,7 @@ class ADMM(Algorithm[ADMMState]):
         self, problem: ClientProblem, memory: Values, asked: Values
     ) -> tuple[Values, dict[str, Array]]:
         """One local solve; remembers w_g, mu_g and where to start the next solve."""
-        if not problem.has_solver:
+        if not problem.has_solver or problem.profile.groups is not None:
             raise UnsupportedError(
                 f"{self.name} needs the exact hinge risk without a support or groups of features"
             )
