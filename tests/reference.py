@@ -28,14 +28,31 @@ class Program:
 
 
 def worst_case_program(
-    w, X, y, *, epsilon, kappa, norm, box=None, zero_piece=True, mass=None, intercept=0.0
+    w,
+    X,
+    y,
+    *,
+    epsilon,
+    kappa,
+    norm,
+    box=None,
+    zero_piece=True,
+    mass=None,
+    intercept=0.0,
+    groups=None,
 ) -> Program:
-    """Variables of sample n: [rest,] then b, d, t for the label kept and, at a price, flipped."""
+    """Variables of sample n: [rest,] then b, d, t for the label kept and, at a price, flipped.
+
+    With groups (not for l1) also e >= |d|, after t; ``sums`` adds up that of each group.
+    """
     n_samples, n_features = X.shape
     mass = np.full(n_samples, 1.0 / n_samples) if mass is None else np.asarray(mass)
     turns = (1.0, -1.0) if np.isfinite(kappa) else (1.0,)
     n_bounds = n_features if norm == "l1" else 1
-    group = 1 + n_features + n_bounds
+    sums = np.eye(n_features)
+    if groups is not None:
+        sums = np.repeat(np.eye(len(groups)), groups, axis=0).T
+    group = 1 + n_features + n_bounds + (0 if groups is None else n_features)
     block = int(zero_piece) + len(turns) * group
     size = n_samples * block
     c, budget = np.zeros(size), np.zeros(size)
@@ -48,7 +65,8 @@ def worst_case_program(
         for k, turn in enumerate(turns):
             b = start + int(zero_piece) + k * group
             d = slice(b + 1, b + 1 + n_features)
-            t = slice(b + 1 + n_features, b + group)
+            t = slice(b + 1 + n_features, b + 1 + n_features + n_bounds)
+            e = slice(t.stop, b + group)
             split[b] = 1.0
             label = turn * y[n]
             c[b] = 1.0 - label * (w @ X[n] + intercept)
@@ -65,15 +83,23 @@ def worst_case_program(
                     edge = box[1] - X[n] if sign > 0 else X[n] - box[0]
                     rows[:, b] = -edge
                     upper.append(rows)
-                if norm != "l2":
+                if groups is not None:
+                    rows = np.zeros((n_features, size))
+                    rows[:, d], rows[:, e] = sign * np.eye(n_features), -np.eye(n_features)
+                    upper.append(rows)
+                elif norm != "l2":
                     rows = np.zeros((n_features, size))
                     rows[:, d] = sign * np.eye(n_features)
                     rows[:, t] = -np.eye(n_features) if norm == "l1" else -1.0
                     upper.append(rows)
+            if groups is not None and norm == "linf":
+                rows = np.zeros((len(sums), size))
+                rows[:, e], rows[:, t] = sums, -1.0
+                upper.append(rows)
             if norm == "l2":
-                rows = np.zeros((1 + n_features, size))
+                rows = np.zeros((1 + len(sums), size))
                 rows[0, t] = 1.0
-                rows[1:, d] = np.eye(n_features)
+                rows[1:, d if groups is None else e] = sums
                 cones.append(rows)
         if zero_piece:
             rows = np.zeros((1, size))

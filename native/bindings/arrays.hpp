@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "../core/norms.hpp"
 #include "../core/views.hpp"
@@ -35,6 +36,31 @@ inline Norm check_norm(int code) {
     if (code < 1 || code > 3) throw nb::value_error("norm: must be 1 (l1), 2 (l2) or 3 (linf)");
     return static_cast<Norm>(code);
 }
+
+// Groups of features, kept for as long as kernels read where each starts.
+class HeldTransport {
+  public:
+    HeldTransport() = default;
+    // `sizes` of the groups in the order of the features, or None.
+    HeldTransport(int norm, nb::handle sizes, size_t n_features) : norm_(check_norm(norm)) {
+        if (sizes.is_none()) return;
+        starts_.push_back(0);
+        for (nb::handle size : sizes) {
+            const size_t n = nb::cast<size_t>(size);
+            if (n < 1 || n > n_features - starts_.back())
+                throw nb::value_error("groups: must be at least 1, and add up to the features");
+            starts_.push_back(starts_.back() + n);
+        }
+        if (starts_.back() != n_features)
+            throw nb::value_error("groups: must add up to the number of features");
+    }
+
+    Transport view() const { return {norm_, starts_}; }
+
+  private:
+    Norm norm_ = Norm::linf;
+    std::vector<size_t> starts_;
+};
 
 // An array that Python owns: kept alive as long as this is, read through `view`.
 template <class T, size_t Dimensions>

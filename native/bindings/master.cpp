@@ -27,16 +27,17 @@ nb::object copied(ConstMatrix values) {
 class Cuts {
   public:
     Cuts(nb::handle constants, nb::handle slopes, nb::handle norm_weights, nb::handle owners,
-         nb::handle alphas, nb::handle floors, size_t n_normed, int norm)
+         nb::handle alphas, nb::handle floors, size_t n_normed, int norm, nb::handle groups)
         : constants_(constants, "constants"),
           slopes_(slopes, "slopes", constants_.size()),
           norm_weights_(norm_weights, "norm_weights", constants_.size()),
           owners_(owners, "owners", constants_.size()),
           alphas_(alphas, "alphas"),
           floors_(floors, "floors", alphas_.size()),
-          model{constants_.view(), slopes_.view(),  norm_weights_.view(),
-                owners_.view(),    alphas_.view(),  floors_.view(),
-                n_normed,          check_norm(norm)} {
+          transport_(norm, groups, n_normed),
+          model{constants_.view(), slopes_.view(), norm_weights_.view(),
+                owners_.view(),    alphas_.view(), floors_.view(),
+                n_normed,          transport_.view()} {
         if (n_normed < 1 || n_normed > model.width() || model.width() > n_normed + 1)
             throw nb::value_error("n_normed: must be the number of columns of slopes, or one less");
         check_owners();
@@ -51,6 +52,7 @@ class Cuts {
     HeldVector<> norm_weights_;
     HeldVector<const std::int64_t> owners_;
     HeldVector<> alphas_, floors_;
+    HeldTransport transport_;
 
     // Kernels walk through the cuts of one client after the other and rely on this order.
     void check_owners() const {
@@ -87,13 +89,16 @@ struct GivenProblem {
           curvature(copied(problem.curvature)),
           centre(copied(problem.centre)),
           n_normed(problem.n_normed),
-          norm(static_cast<int>(problem.norm)),
+          norm(static_cast<int>(problem.transport.norm)),
           level(problem.level),
           levelled(problem.levelled) {
         for (size_t start : problem.starts) starts.append(start);
+        const Transport& transport = problem.transport;
+        for (size_t j = 0; j < transport.n_groups(n_normed); ++j)
+            groups.append(transport.start(j + 1) - transport.start(j));
     }
     nb::object cuts, constants;
-    nb::list starts;
+    nb::list starts, groups;
     nb::object alphas, curvature, centre;
     size_t n_normed;
     int norm;
@@ -203,9 +208,10 @@ class HeldProjection {
 void bind_model(nb::module_& master) {
     nb::class_<Cuts>(master, "Cuts", "A cut model, as the kernels read it.")
         .def(nb::init<nb::handle, nb::handle, nb::handle, nb::handle, nb::handle, nb::handle,
-                      size_t, int>(),
+                      size_t, int, nb::handle>(),
              nb::kw_only(), "constants"_a, "slopes"_a, "norm_weights"_a, "owners"_a, "alphas"_a,
-             "floors"_a, "n_normed"_a, "norm"_a)
+             "floors"_a, "n_normed"_a, "norm"_a,
+             "groups"_a.none() = nb::none())
         .def("floor", [](const Cuts& cuts) { return total_floor(cuts.model); })
         .def(
             "cut_values",
@@ -283,6 +289,7 @@ void bind_problem(nb::module_& master) {
         .def_ro("centre", &GivenProblem::centre)
         .def_ro("n_normed", &GivenProblem::n_normed)
         .def_ro("norm", &GivenProblem::norm)
+        .def_ro("groups", &GivenProblem::groups)
         .def_ro("level", &GivenProblem::level)
         .def_ro("levelled", &GivenProblem::levelled);
 }

@@ -23,9 +23,8 @@ double check_number(double value, const char* name, double least) {
     return value;
 }
 
-Ball check_ball(double epsilon, double kappa, int norm) {
-    return {check_number(epsilon, "epsilon", 0.0), check_number(kappa, "kappa", 0.0),
-            check_norm(norm)};
+Ball check_ball(double epsilon, double kappa, const Transport& transport) {
+    return {check_number(epsilon, "epsilon", 0.0), check_number(kappa, "kappa", 0.0), transport};
 }
 
 // The worst case at one model; a cut has a constant, a slope in (w, b) and a weight of the norm.
@@ -54,15 +53,20 @@ struct MovesFound {
 class RiskData {
   public:
     RiskData(nb::handle X, nb::handle y, nb::handle mass, double epsilon, double kappa, int norm,
-             nb::handle low, nb::handle high, double floor)
-        : X_(X, "X"), y_(y, "y", X_.shape(0)), mass_(mass, "mass", X_.shape(0)) {
+             nb::handle groups, nb::handle low, nb::handle high, double floor)
+        : X_(X, "X"),
+          y_(y, "y", X_.shape(0)),
+          mass_(mass, "mass", X_.shape(0)),
+          transport_(norm, groups, X_.shape(1)) {
         if (X_.size() == 0) throw nb::value_error("X: must not be empty");
         if (X_.shape(0) >= UINT32_MAX) throw nb::value_error("X: must have fewer than 2^32 rows");
         if (low.is_none() != high.is_none())
             throw nb::value_error("low, high: must be two vectors, or neither");
         has_box_ = !low.is_none();
-        samples_ = {
-            X_.view(), {y_.view(), mass_.view()}, {}, check_ball(epsilon, kappa, norm), floor};
+        if (has_box_ && transport_.view().is_grouped())
+            throw nb::value_error("groups: there are none on a box");
+        samples_ = {X_.view(), {y_.view(), mass_.view()}, {},
+                    check_ball(epsilon, kappa, transport_.view()), floor};
         if (!has_box_) return;
         low_ = HeldVector<>(low, "low", X_.shape(1));
         high_ = HeldVector<>(high, "high", X_.shape(1));
@@ -78,7 +82,7 @@ class RiskData {
             return risk_of(result, subgradient.object);
         }
         const FlipsResult result = without_box(model, subgradient.view());
-        add_norm_subgradient(model.w, samples_.ball.norm, result.rest, subgradient.view());
+        add_dual_norm_subgradient(model.w, transport_.view(), result.rest, subgradient.view());
         return {result.value, result.proof, result.multiplier, result.slope_b, subgradient.object};
     }
 
@@ -149,6 +153,7 @@ class RiskData {
   private:
     HeldMatrix<> X_;
     HeldVector<> y_, mass_, low_, high_;
+    HeldTransport transport_;
     Samples samples_;
     bool has_box_;
 
@@ -177,7 +182,7 @@ class RiskData {
         if (has_box_) return touching_in_box(model, slope, subgradient);
         const FlipsResult result = without_box(model, slope);
         std::copy(slope.begin(), slope.end(), subgradient.begin());
-        add_norm_subgradient(model.w, samples_.ball.norm, result.rest, subgradient);
+        add_dual_norm_subgradient(model.w, transport_.view(), result.rest, subgradient);
         return {result.value,    result.proof,   result.multiplier, result.slope_b,
                 result.constant, result.slope_b, result.rest};
     }
@@ -214,7 +219,7 @@ class LabelFlips {
     LabelFlips(nb::handle y, nb::handle mass, double epsilon, double kappa)
         : y_(y, "y"),
           mass_(mass, "mass", y_.size()),
-          ball_(check_ball(epsilon, kappa, static_cast<int>(Norm::linf))) {}
+          ball_(check_ball(epsilon, kappa, {})) {}
 
     LabelsFound worst_case(nb::handle kept, nb::handle flipped, nb::handle kept_slope,
                            nb::handle flipped_slope, double least) const {
@@ -281,9 +286,10 @@ void bind_risk(nb::module_& module) {
     bind_results(risk);
     nb::class_<RiskData>(risk, "RiskData")
         .def(nb::init<nb::handle, nb::handle, nb::handle, double, double, int, nb::handle,
-                      nb::handle, double>(),
+                      nb::handle, nb::handle, double>(),
              nb::kw_only(), "X"_a, "y"_a, "mass"_a, "epsilon"_a, "kappa"_a, "norm"_a,
-             "low"_a.none() = nb::none(), "high"_a.none() = nb::none(), "floor"_a = 0.0)
+             "groups"_a.none() = nb::none(), "low"_a.none() = nb::none(),
+             "high"_a.none() = nb::none(), "floor"_a = 0.0)
         .def("worst_case", &RiskData::worst_case, "w"_a, "intercept"_a)
         .def("cut", &RiskData::cut, "w"_a, "intercept"_a)
         .def("cuts", &RiskData::cuts, "points"_a)

@@ -28,10 +28,10 @@ struct HeldBounds {
 struct HeldRadii {
     HeldVector<> floors, flips;
     size_t n_features;
-    Norm norm;
+    HeldTransport transport;
 
     size_t n_clients() const { return floors.size(); }
-    Radii view() const { return {floors.view(), flips.view(), n_features, norm}; }
+    Radii view() const { return {floors.view(), flips.view(), n_features, transport.view()}; }
 };
 
 // Models, and for losses other than the hinge what is known of them there.
@@ -358,12 +358,14 @@ void bind_standards(nb::module_& module) {
     nb::class_<HeldRadii>(module, "Radii")
         .def(
             "__init__",
-            [](HeldRadii* self, nb::handle floors, nb::handle flips, size_t n_features, int norm) {
+            [](HeldRadii* self, nb::handle floors, nb::handle flips, size_t n_features, int norm,
+               nb::handle groups) {
                 const HeldVector<> held(floors, "floors");
                 new (self) HeldRadii{held, HeldVector<>(flips, "flips", held.size()), n_features,
-                                     check_norm(norm)};
+                                     HeldTransport(norm, groups, n_features)};
             },
-            nb::kw_only(), "floors"_a, "flips"_a, "n_features"_a, "norm"_a);
+            nb::kw_only(), "floors"_a, "flips"_a, "n_features"_a, "norm"_a,
+            "groups"_a.none() = nb::none());
     nb::class_<HeldPoints>(module, "Points")
         .def(nb::init<nb::handle, nb::handle>(), "models"_a, "others"_a = nb::none());
 }

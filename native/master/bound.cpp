@@ -74,43 +74,88 @@ CombinedCut combine(const CutModel& model, ConstVector shares) {
 
 // The transport norm; nan if an entry is. (A maximum would skip a nan, and a slope that is not a
 // number must not pass as a small one.)
-double transport_norm(ConstVector x, Norm norm) {
+double checked_norm(ConstVector x, const Transport& transport) {
     for (double value : x)
         if (value != value) return value;
-    if (norm == Norm::l1) return sum_of_magnitudes(x);
-    return norm == Norm::l2 ? euclidean_length(x) : largest_magnitude(x);
+    return transport_norm(x, transport);
 }
 
-// The height at which entries of x are cut off to minimise 1/2 ||u - x||^2 + weight max |u|. At the
-// optimum what is cut off adds up to the weight: lowering the height by d gains weight * d from the
-// second term and costs d times the sum of what sticks out.
-double cut_off_height(ConstVector x, double weight) {
-    Buffer<> sizes(x.size());
-    for (size_t p = 0; p < x.size(); ++p) sizes[p] = std::fabs(x[p]);
-    std::sort(sizes.data(), sizes.data() + sizes.size(), std::greater<>());
-    // If the p + 1 largest stick out, the height is (their sum - weight)/(p + 1). The right p is
-    // where this is largest, so no test for it is needed; 0 remains if the weight exceeds the sum.
+// The height at which numbers that are not negative, in descending order, are cut off so that what
+// is cut off adds up to weight + give * height. With give = 0 that minimises
+// 1/2 ||u - x||^2 + weight max |u|: lowering the height by d gains weight * d from the second term
+// and costs d times the sum of what sticks out.
+double cut_off_height(ConstVector sizes, double weight, double give = 0.0) {
+    // If the p + 1 largest stick out, the height is (their sum - weight)/(p + 1 + give). The right
+    // p is where this is largest, so no test for it is needed; 0 remains if the weight exceeds the
+    // sum.
     double total = 0.0, height = 0.0;
-    for (size_t p = 0; p < x.size(); ++p) {
+    for (size_t p = 0; p < sizes.size(); ++p) {
         total += sizes[p];
-        height = std::max(height, (total - weight) / static_cast<double>(p + 1));
+        height = std::max(height, (total - weight) / (static_cast<double>(p + 1) + give));
     }
     return height;
 }
 
+// Magnitudes in descending order, group by group.
+Buffer<> sorted_sizes(ConstVector x, const Transport& groups) {
+    Buffer<> sizes(x.size());
+    for (size_t p = 0; p < x.size(); ++p) sizes[p] = std::fabs(x[p]);
+    for (size_t j = 0; j < groups.n_groups(x.size()); ++j)
+        std::sort(sizes.data() + groups.start(j), sizes.data() + groups.start(j + 1),
+                  std::greater<>());
+    return sizes;
+}
+
+// Sets heights to the m that minimises 1/2 sum (|x_p| - m_j)_+^2 + weight ||m||_2. Where it does
+// not vanish, what is cut off from group j adds up to weight m_j / ||m||. Given ||m|| that is one
+// height per group; the size for which ||m|| comes out as it was put in is found by bisection.
+void set_heights_l2(ConstVector sizes, double weight, const Transport& groups, Vector heights) {
+    const auto set_for = [&](double size) {
+        for (size_t j = 0; j < heights.size(); ++j)
+            heights[j] = cut_off_height(groups.group(sizes, j), 0.0, weight / size);
+    };
+    std::fill_n(heights.data(), heights.size(), 0.0);
+    if (!(weight < transport_norm(sizes, groups))) return;
+    double low = 0.0, high = dual_norm(sizes, groups);
+    // An error in the size costs its square: 60 halvings leave nothing of it.
+    for (int n = 0; n < 60; ++n) {
+        const double middle = 0.5 * (low + high);
+        set_for(middle);
+        (euclidean_length(heights) > middle ? low : high) = middle;
+    }
+    set_for(high);
+}
+
+// Sets x to the u that minimises 1/2 ||u - x||^2 + weight ||u||_*, for groups, linf and l2: entries
+// are cut off at one height per group.
+void shrink_groups(Vector x, double weight, const Transport& groups) {
+    const Buffer<> sizes = sorted_sizes(x, groups);
+    Buffer<> heights(groups.n_groups(x.size()));
+    if (groups.norm == Norm::l2)
+        set_heights_l2(sizes, weight, groups, heights);
+    else
+        for (size_t j = 0; j < heights.size(); ++j)
+            heights[j] = cut_off_height(groups.group(sizes, j), weight);
+    for (size_t j = 0; j < heights.size(); ++j)
+        for (size_t p = groups.start(j); p < groups.start(j + 1); ++p)
+            x[p] = std::clamp(x[p], -heights[j], heights[j]);
+}
+
 // Sets x to the u that minimises 1/2 ||u - x||^2 + weight ||u||_*; x is finite. The dual norm of
 // linf is l1 (soft thresholding), of l2 itself, of l1 the largest entry.
-void shrink(Vector x, double weight, Norm norm) {
-    if (norm == Norm::linf) {
+void shrink(Vector x, double weight, const Transport& transport) {
+    if (transport.norm == Norm::l1) {
+        const size_t starts[] = {0, x.size()};  // all features have one height
+        shrink_groups(x, weight, {Norm::linf, starts});
+    } else if (transport.is_grouped()) {
+        shrink_groups(x, weight, transport);
+    } else if (transport.norm == Norm::linf) {
         for (double& value : x)
             value = std::copysign(std::max(std::fabs(value) - weight, 0.0), value);
-    } else if (norm == Norm::l2) {
+    } else {
         const double size = euclidean_length(x);
         const double left = size > 0.0 ? std::max(1.0 - weight / size, 0.0) : 1.0;
         for (double& value : x) value *= left;
-    } else {
-        const double height = cut_off_height(x, weight);
-        for (double& value : x) value = std::clamp(value, -height, height);
     }
 }
 
@@ -138,7 +183,8 @@ Bound model_bound(const CutModel& model, ConstVector shares, double radius) {
     const CombinedCut cut = combine(model, repaired);
     // By Hoelder r.u >= -||r|| ||u||_*, so only this excess over S can pull the cut down.
     const ConstVector slope = cut.slope;
-    const double excess = transport_norm(slope.first(model.n_normed), model.norm) - cut.norm_weight;
+    const double length = checked_norm(slope.first(model.n_normed), model.transport);
+    const double excess = length - cut.norm_weight;
     const Mixture mixture = mixture_bound(cut.constant, excess, total_floor(model), radius);
     // The shares that are reported are those of the proof itself: others can check it with them.
     for (size_t k = 0; k < model.n_cuts(); ++k) repaired[k] *= mixture.share;
@@ -165,7 +211,7 @@ double distance_bound(const CutModel& model, const LevelSet& set, ConstVector sh
     Buffer<> u(model.width());
     for (size_t j = 0; j < u.size(); ++j) u[j] = set.centre[j] - multiplier * cut.slope[j];
     if (!all_finite(u)) return -kInfinity;
-    shrink({u.data(), model.n_normed}, multiplier * cut.norm_weight, model.norm);
+    shrink({u.data(), model.n_normed}, multiplier * cut.norm_weight, model.transport);
     const double excess = cut.constant + dot(cut.slope.data(), u.data(), u.size()) +
                           cut.norm_weight * dual_size(model, u) - set.level;
     const double bound = half_squared_distance(u, set.centre) + multiplier * excess;

@@ -20,8 +20,8 @@ struct CutModel {
     std::span<const std::int64_t> owners;  // the client of each cut, ascending
     ConstVector alphas;                    // weights of the clients
     ConstVector floors;
-    size_t n_normed;  // how many entries of w the norm sees: all, or all but an intercept
-    Norm norm;        // the transport norm; the model has its dual
+    size_t n_normed;      // how many entries of w the norm sees: all, or all but an intercept
+    Transport transport;  // of which the model has the dual norm
 
     size_t n_cuts() const { return constants.size(); }
     size_t n_clients() const { return alphas.size(); }
@@ -31,7 +31,7 @@ struct CutModel {
 
 // ||w||_*, over features.
 inline double dual_size(const CutModel& model, ConstVector w) {
-    return dual_norm(w.first(model.n_normed), model.norm);
+    return dual_norm(w.first(model.n_normed), model.transport);
 }
 
 // E = sum_g alpha_g floor_g.

@@ -8,7 +8,9 @@
 //     s <= reach;  b, -b <= intercept_reach               keep an unbounded optimal set bounded
 //     sum_g alpha_g theta_g <= level                      only for a projection
 //
-// For l2 the pair (s, w) lies in a second-order cone: cone.hpp.
+// For l2 the pair (s, w) lies in a second-order cone: cone.hpp. With groups of features there is
+// one a_j per group, linf and l2 alike: it bounds every |w_p| of its group, and for l2 the pair
+// (s, a) takes the place of (s, w).
 #pragma once
 
 #include "../core/choices.hpp"
@@ -23,7 +25,7 @@ struct Problem {
     std::span<const size_t> starts;  // of each client's cuts, and their number at the end
     ConstVector alphas;              // all positive
     size_t n_normed;
-    Norm norm;
+    Transport transport;
     ConstVector curvature;  // of the distance to the centre; 0 where theta is the objective
     ConstVector centre;
     double level;
@@ -35,9 +37,15 @@ struct Problem {
     size_t n_cuts() const { return constants.size(); }
     size_t n_clients() const { return alphas.size(); }
     size_t width() const { return centre.size(); }
-    size_t n_bounds() const { return norm == Norm::linf ? n_normed : 0; }
+    bool has_bounds() const {
+        return has_sum() || (transport.norm == Norm::l2 && transport.is_grouped());
+    }
+    size_t n_bounds() const { return has_bounds() ? transport.n_groups(n_normed) : 0; }
     bool has_intercept() const { return width() > n_normed; }
-    bool has_cone() const { return norm == Norm::l2; }
+    bool has_sum() const { return transport.norm == Norm::linf; }
+    bool has_cone() const { return transport.norm == Norm::l2; }
+    bool has_norm_rows() const { return has_bounds() || !has_cone(); }
+    size_t cone_size() const { return 1 + (has_bounds() ? n_bounds() : n_normed); }
 };
 
 // One number per variable. The space between s and theta belongs to the padding of the cuts and
@@ -60,7 +68,7 @@ class Variables {
     double s() const { return all_[s_]; }
     double* theta() { return all_.data() + theta_; }
     const double* theta() const { return all_.data() + theta_; }
-    double* bounds() { return all_.data() + bounds_; }  // a_p, for linf
+    double* bounds() { return all_.data() + bounds_; }  // a, one per group
     const double* bounds() const { return all_.data() + bounds_; }
 
   private:
@@ -70,19 +78,19 @@ class Variables {
 
 // Where rows stand; places of rows that a problem does not have are not read.
 struct RowPlaces {
-    size_t up, down;   // +-w_p - a_p, or +-w_p - s
-    size_t sum;        // linf: sum_p a_p - s
+    size_t up, down;   // +-w_p - a, or +-w_p - s
+    size_t sum;        // linf: the sum of all a, less s
     size_t reach;      // s
     size_t intercept;  // b, then -b
     size_t level;
     size_t count;
 
     explicit RowPlaces(const Problem& problem) {
-        const size_t pairs = problem.has_cone() ? 0 : problem.n_normed;
+        const size_t pairs = problem.has_norm_rows() ? problem.n_normed : 0;
         up = problem.n_cuts();
         down = up + pairs;
         sum = down + pairs;
-        reach = sum + (problem.norm == Norm::linf ? 1 : 0);
+        reach = sum + (problem.has_sum() ? 1 : 0);
         intercept = reach + 1;
         level = intercept + (problem.has_intercept() ? 2 : 0);
         count = level + (problem.levelled ? 1 : 0);

@@ -21,32 +21,38 @@ void add_columns(ConstMatrix rows, const double* factors, double sign, size_t co
     for (size_t c = 0; c < Width; ++c) total[c].store(out + column + c * kLanes);
 }
 
-// R v of the rows that hold |w_p| below a_p (linf) or s (l1).
+// R v of the rows that hold |w_p| below its group's bound, or for l1 below s.
 void times_norm_rows(const Problem& problem, const RowPlaces& at, const Variables& v, Vector out) {
-    // For l1 all rows share one bound, s itself; a_p exist only where a sum of |w_p| is bounded.
-    const bool has_bounds = problem.norm == Norm::linf;
+    const Transport& groups = problem.transport;
     double sum = 0.0;
-    for (size_t p = 0; p < problem.n_normed; ++p) {
-        const double bound = has_bounds ? v.bounds()[p] : v.s();
+    for (size_t j = 0; j < groups.n_groups(problem.n_normed); ++j) {
+        // For l1 all rows share one bound, s itself.
+        const double bound = problem.has_bounds() ? v.bounds()[j] : v.s();
         sum += bound;
-        out[at.up + p] = v.w()[p] - bound;
-        out[at.down + p] = -v.w()[p] - bound;
+        for (size_t p = groups.start(j); p < groups.start(j + 1); ++p) {
+            out[at.up + p] = v.w()[p] - bound;
+            out[at.down + p] = -v.w()[p] - bound;
+        }
     }
-    if (has_bounds) out[at.sum] = sum - v.s();
+    if (problem.has_sum()) out[at.sum] = sum - v.s();
 }
 
 void add_transposed_norm_rows(const Problem& problem, const RowPlaces& at, ConstVector z,
                               double sign, Variables& out) {
-    const bool has_bounds = problem.norm == Norm::linf;
-    const double price = has_bounds ? z[at.sum] : 0.0;  // what a unit of sum_p a_p costs
+    const Transport& groups = problem.transport;
+    const double price = problem.has_sum() ? z[at.sum] : 0.0;  // what a unit of any a costs
     double onto_s = price;
-    for (size_t p = 0; p < problem.n_normed; ++p) {
-        const double up = z[at.up + p], down = z[at.down + p];
-        out.w()[p] += sign * (up - down);
-        if (has_bounds)
-            out.bounds()[p] += sign * (price - up - down);
-        else
-            onto_s += up + down;
+    for (size_t j = 0; j < groups.n_groups(problem.n_normed); ++j) {
+        double onto_bound = price;
+        for (size_t p = groups.start(j); p < groups.start(j + 1); ++p) {
+            const double up = z[at.up + p], down = z[at.down + p];
+            out.w()[p] += sign * (up - down);
+            if (problem.has_bounds())
+                onto_bound = onto_bound - up - down;
+            else
+                onto_s += up + down;
+        }
+        if (problem.has_bounds()) out.bounds()[j] += sign * onto_bound;
     }
     out.s() -= sign * onto_s;
 }
@@ -72,7 +78,7 @@ void times_rows(const Problem& problem, const Variables& v, Vector out) {
     padded_product(problem.cuts, v.padded_x(), out);
     for (size_t g = 0; g < problem.n_clients(); ++g)
         for (size_t k = problem.starts[g]; k < problem.starts[g + 1]; ++k) out[k] -= v.theta()[g];
-    if (!problem.has_cone()) times_norm_rows(problem, at, v, out);
+    if (problem.has_norm_rows()) times_norm_rows(problem, at, v, out);
     out[at.reach] = v.s();
     if (problem.has_intercept()) {
         out[at.intercept] = v.w()[problem.n_normed];
@@ -93,7 +99,7 @@ void add_transposed_rows(const Problem& problem, ConstVector z, double theta_pri
         const double onto_cuts = sum(z.data() + start, problem.starts[g + 1] - start);
         out.theta()[g] += sign * (problem.alphas[g] * theta_price - onto_cuts);
     }
-    if (!problem.has_cone()) add_transposed_norm_rows(problem, at, z, sign, out);
+    if (problem.has_norm_rows()) add_transposed_norm_rows(problem, at, z, sign, out);
     out.s() += sign * z[at.reach];
     if (problem.has_intercept())
         out.w()[problem.n_normed] += sign * (z[at.intercept] - z[at.intercept + 1]);

@@ -29,22 +29,6 @@ double largest_slope(const CutModel& model, size_t first, size_t last) {
 // Units must not be 0; where everything is 0 any unit will do.
 double first_that_is_not_0(double first, double second) { return first != 0.0 ? first : second; }
 
-// Sets out += scale * (a subgradient of ||w||_* at w). For l1 the largest entries share equally:
-// any choice is a subgradient, this one does not depend on the order of the features.
-void add_norm_subgradient(ConstVector w, Norm norm, double scale, double* out) {
-    const double size = dual_norm(w, norm);
-    if (size == 0.0) return;
-    const auto n_largest =
-        std::count_if(w.begin(), w.end(), [&](double value) { return std::fabs(value) == size; });
-    for (size_t p = 0; p < w.size(); ++p) {
-        const double sign = w[p] == 0.0 ? 0.0 : std::copysign(1.0, w[p]);
-        if (norm == Norm::linf) out[p] += scale * sign;
-        if (norm == Norm::l2) out[p] += scale * (w[p] / size);
-        if (norm == Norm::l1 && std::fabs(w[p]) == size)
-            out[p] += scale * (sign / static_cast<double>(n_largest));
-    }
-}
-
 // Squared length of a subgradient g of M at w. For a single cut the projection onto the level moves
 // by (M(w) - level)/|g| and its multiplier is (M(w) - level)/|g|^2: dividing by that makes the
 // scaled multiplier 1, [master]. Cuts of a client that are equally large share equally.
@@ -62,7 +46,7 @@ double steepness(const CutModel& model, ConstVector w) {
         if (is_active(k)) weights[k] = model.alphas[model.owners[k]] / counts[model.owners[k]];
     transposed_times(model.slopes, weights, slope);
     const double norm_weight = dot(weights.data(), model.norm_weights.data(), weights.size());
-    add_norm_subgradient(w.first(model.n_normed), model.norm, norm_weight, slope.data());
+    add_dual_norm_subgradient(w.first(model.n_normed), model.transport, norm_weight, slope);
     return first_that_is_not_0(dot(slope.data(), slope.data(), slope.size()), 1.0);
 }
 
@@ -152,7 +136,7 @@ void Scaled::fill_problem(const CutModel& model, const Aim& aim) {
     problem_.starts = starts_;
     problem_.alphas = alphas_;
     problem_.n_normed = model.n_normed;
-    problem_.norm = model.norm;
+    problem_.transport = model.transport;
     problem_.curvature = curvature_;
     problem_.centre = centre_;
     problem_.levelled = aim.level < kInfinity;

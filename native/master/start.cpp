@@ -20,20 +20,21 @@ constexpr double kLevelPrice = 100.0;
 constexpr double kConePrice = 10.0;  // the cone stands for many rows
 constexpr double kLeastSlack = 1e-8;
 
-// At w, with room below s, every a_p and every theta_g. `values` is room for the rows.
+// At w, with room below s, every a and every theta_g. `values` is room for the rows.
 void set_variables(const Problem& problem, ConstVector w, ConstVector offsets, Vector values,
                    Variables& v) {
     const size_t P = problem.n_normed;
     std::copy(w.begin(), w.end(), v.w());
-    const double size = dual_norm(w.first(P), problem.norm);
+    const double size = dual_norm(w.first(P), problem.transport);
     const double room =
         problem.levelled ? kLevelledNormRoom * (size + kLevelledNormRoom) : kNormRoom;
     // Never more than half way to the reach, which must stay a strict inequality too.
     v.s() = size + std::min(room, 0.5 * std::fabs(problem.reach - size));
-    // Half of the room goes to the a_p, in equal parts, the other half stays below s: both the rows
-    // |w_p| <= a_p and sum a_p <= s are then strict.
-    for (size_t p = 0; p < problem.n_bounds(); ++p)
-        v.bounds()[p] = std::fabs(w[p]) + 0.5 * (v.s() - size) / static_cast<double>(P);
+    // Half of the room goes to the bounds, in equal parts, the other half stays below s: both
+    // |w_p| <= a and sum a <= s (or ||a||_2 < s) are then strict.
+    const double bound_room = 0.5 * (v.s() - size) / static_cast<double>(problem.n_bounds());
+    for (size_t j = 0; j < problem.n_bounds(); ++j)
+        v.bounds()[j] = largest_magnitude(problem.transport.group(w, j)) + bound_room;
     times_rows(problem, v, values);  // theta is still 0
     for (size_t g = 0; g < problem.n_clients(); ++g) {
         // theta above the largest cut, so every cut of the client has some slack.
@@ -72,7 +73,7 @@ double set_multipliers(const Problem& problem, ConstVector slack, Vector z) {
 Iterate first_iterate(const Problem& problem, ConstVector w, ConstVector offsets) {
     const RowPlaces at(problem);
     Iterate iterate{Variables(problem), Buffer<>(at.count), Buffer<>(at.count),
-                    Buffer<>(problem.n_normed + 1, 0.0)};
+                    Buffer<>(problem.cone_size(), 0.0)};
     // The slacks' memory first serves as room for the values that theta is chosen by.
     Vector slack = iterate.slack;
     set_variables(problem, w, offsets, slack, iterate.v);
@@ -90,7 +91,7 @@ Iterate first_iterate(const Problem& problem, ConstVector w, ConstVector offsets
 
 void gather_cone(const Problem& problem, const Variables& v, Vector out) {
     out[0] = v.s();
-    std::copy_n(v.w(), problem.n_normed, out.data() + 1);
+    std::copy_n(problem.has_bounds() ? v.bounds() : v.w(), out.size() - 1, out.data() + 1);
 }
 
 }  // namespace fdrsvm::master

@@ -21,7 +21,7 @@ struct Iterate {
 // Strictly inside every row at w, but for the level and the reach if w exceeds them.
 Iterate first_iterate(const Problem& problem, ConstVector w, ConstVector offsets);
 
-// Sets out = (s, w).
+// Sets out = (s, w), or (s, a) with groups.
 void gather_cone(const Problem& problem, const Variables& v, Vector out);
 
 }  // namespace fdrsvm::master

@@ -10,24 +10,24 @@ namespace fdrsvm::master {
 Linearised::Linearised(const Problem& problem, size_t n_rows)
     : residuals{Buffer<>(n_rows), Variables(problem)},
       weights(n_rows),
-      cone_u(problem.n_normed + 1),
-      scaling(problem.n_normed + 1),
+      cone_u(problem.cone_size()),
+      scaling(problem.cone_size()),
       system(problem) {}
 
 NewtonStep::NewtonStep(const Problem& problem, size_t n_rows)
     : problem_(problem),
       at_(problem),
       direction_{Variables(problem), Buffer<>(n_rows), Buffer<>(n_rows),
-                 Buffer<>(problem.n_normed + 1), Buffer<>(problem.n_normed + 1)},
+                 Buffer<>(problem.cone_size()), Buffer<>(problem.cone_size())},
       z_at_rest_(n_rows),
-      cone_z_at_rest_(problem.n_normed + 1),
+      cone_z_at_rest_(problem.cone_size()),
       right_hand_side_(problem),
       v_increment_(problem),
       rows_increment_(n_rows),
       rows_change_(n_rows),
       weighted_change_(n_rows),
-      cone_pushed_back_(problem.n_normed + 1),
-      cone_increment_(problem.n_normed + 1) {}
+      cone_pushed_back_(problem.cone_size()),
+      cone_increment_(problem.cone_size()) {}
 
 // With dslack = -(rows + R dv) eliminated, dz = weights * (rows + R dv) - z: the part without dv is
 // known beforehand and moves to the right-hand side.
@@ -125,7 +125,8 @@ void NewtonStep::set_direction(const Linearised& at) {
 
 void add_cone(const Problem& problem, ConstVector cone, double sign, Variables& out) {
     out.s() += sign * cone[0];
-    add_scaled(out.w(), sign, cone.data() + 1, problem.n_normed);
+    add_scaled(problem.has_bounds() ? out.bounds() : out.w(), sign, cone.data() + 1,
+               cone.size() - 1);
 }
 
 }  // namespace fdrsvm::master

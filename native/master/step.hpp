@@ -71,7 +71,7 @@ class NewtonStep {
     Buffer<> cone_increment_;    // what one solve adds to the change of (s, w)
 };
 
-// Sets out += sign * cone over the variables (s, w).
+// Sets out += sign * cone over the variables (s, w), or (s, a) with groups.
 void add_cone(const Problem& problem, ConstVector cone, double sign, Variables& out);
 
 }  // namespace fdrsvm::master

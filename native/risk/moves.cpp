@@ -164,8 +164,8 @@ Adversary::Adversary(const Samples& samples, const Model& model)
       square(model.w.size()),
       raised(model.w.size()),
       lowered(model.w.size()),
-      norm(samples.ball.norm),
-      dual_norm(fdrsvm::dual_norm(model.w, samples.ball.norm)),
+      norm(samples.ball.transport.norm),
+      dual_norm(fdrsvm::dual_norm(model.w, samples.ball.transport.norm)),
       kappa(samples.ball.kappa),
       floor(samples.floor),
       flips(samples.ball.kappa < kInfinity) {

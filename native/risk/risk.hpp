@@ -16,7 +16,7 @@ namespace fdrsvm::risk {
 // label costs `kappa`, a move its length in the norm.
 struct Ball {
     double epsilon = 0.0, kappa = 0.0;
-    Norm norm = Norm::linf;
+    Transport transport;  // without groups on a box
 };
 
 struct Masses {
@@ -90,10 +90,6 @@ FlipsResult worst_hinge_labels(Vector margins, const Masses& samples, const Ball
 // The hinge's worst case when features may go anywhere. Fills the slope in w of the cut without its
 // norm.
 FlipsResult worst_without_box(const Samples& samples, const Model& model, Vector slope);
-
-// Adds `scale` times a subgradient of the dual norm at w. For l1 the largest entries share equally,
-// so that the order of features does not matter.
-void add_norm_subgradient(ConstVector w, Norm norm, double scale, Vector out);
 
 // --------------------------------------------------------------------------------------- moves
 

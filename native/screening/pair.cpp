@@ -105,7 +105,7 @@ bool knows_rows(const Bounds& bounds) { return bounds.is_hinge && bounds.has_slo
 
 Place place_of(const Points& points, size_t i, const Bounds& bounds, const Radii& radii) {
     const ConstVector point = points.models[i];
-    const double size = dual_norm(point.first(radii.n_features), radii.norm);
+    const double size = dual_norm(point.first(radii.n_features), radii.transport);
     // Without limits no score is known; 0 then switches off every rule that would need one.
     const double score = bounds.has_slopes ? product_of_sizes(bounds.slopes, point) : 0.0;
     if (!bounds.is_hinge)

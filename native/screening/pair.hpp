@@ -35,7 +35,7 @@ struct Radii {
     ConstVector floors;
     ConstVector flips;
     size_t n_features;  // these entries of a model are in the norm
-    Norm norm;
+    Transport transport;
 
     Radius operator[](size_t client) const { return {floors[client], flips[client]}; }
 };

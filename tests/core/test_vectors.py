@@ -59,3 +59,53 @@ def test_the_l2_norm_neither_overflows_nor_vanishes(w, exponent):
 @given(d=vectors)
 def test_the_norm_of_one_vector_is_that_of_one_row(norm, d):
     assert norm_of(d, norm) == pytest.approx(norm_rows(d[None], norm)[0], rel=1e-14)
+
+
+# -------------------------------------------------------------------- groups, [grouped-norm]
+
+partitions = st.lists(st.integers(1, 4), min_size=1, max_size=4).map(tuple)
+
+
+def by_group(x, groups):
+    return np.split(np.abs(x), np.cumsum(groups)[:-1])
+
+
+@given(groups=partitions, seed=st.integers(0, 10_000), coarse=st.booleans())
+def test_grouped_norms_are_those_of_the_groups(groups, seed, coarse):
+    x = np.random.default_rng(seed).normal(size=sum(groups))
+    x = np.round(x) if coarse else x
+    sums = np.array([part.sum() for part in by_group(x, groups)])
+    largest = np.array([part.max() for part in by_group(x, groups)])
+    for norm, order, dual in (("l1", 1, np.inf), ("l2", 2, 2), ("linf", np.inf, 1)):
+        assert norm_of(x, norm, groups) == pytest.approx(np.linalg.norm(sums, order), rel=1e-14)
+        assert norm_rows(x[None], norm, groups)[0] == norm_of(x, norm, groups)
+        expected = np.linalg.norm(largest, dual)
+        assert dual_norm(x, norm, groups) == pytest.approx(expected, rel=1e-14)
+
+
+@given(groups=partitions, seed=st.integers(0, 10_000), coarse=st.booleans())
+def test_grouped_norms_are_dual_to_each_other(groups, seed, coarse):
+    """s.w = ||w||_* for a move s of length 1, and u.d <= ||u||_* ||d|| for any other."""
+    rng = np.random.default_rng(seed)
+    w, u = rng.normal(size=(2, sum(groups)))
+    w = np.round(w) if coarse else w
+    for norm in NORMS:
+        s, size = dual_norm_subgradient(w, norm, groups), dual_norm(w, norm, groups)
+        assert s @ w == pytest.approx(size, rel=1e-12)
+        assert norm_of(s, norm, groups) == pytest.approx(1.0 if size > 0.0 else 0.0)
+        assert u @ w <= dual_norm(u, norm, groups) * norm_of(w, norm, groups) * (1.0 + 1e-12)
+
+
+@given(w=vectors)
+def test_groups_of_one_feature_change_no_bit(w):
+    alone = (1,) * w.size
+    for norm in NORMS:
+        assert dual_norm(w, norm, alone) == dual_norm(w, norm)
+        found, expected = (dual_norm_subgradient(w, norm, groups) for groups in (alone, None))
+        assert found.tobytes() == expected.tobytes()
+
+
+@pytest.mark.parametrize("groups", [(), (2,), (2, 2), (3, 0), (-1, 4), (3, 1)])
+def test_groups_that_do_not_add_up_are_refused_by_the_kernels(groups):
+    with pytest.raises((ValueError, RuntimeError, TypeError)):
+        dual_norm(np.ones(3), "linf", groups)

@@ -848,6 +848,7 @@ def test_plants_must_have_the_servers_contract(files, tmp_path, contract):
             {"algorithm": "fedavg", "penalty": 0.01},
         ),
         ({"norm": "l2"}, "its norm is l2, the run's linf", {}),
+        ({"groups": (2, 1)}, "its norm is of groups of features, the run.s is not", {}),
         ({"fit_intercept": False}, "fit-intercept is False there and True in the run", {}),
         ({"n_samples": 41}, "41 samples in 40 rows", {}),
         ({"n_samples": 39}, "39 samples in 40 rows", {"algorithm": "fedavg"}),

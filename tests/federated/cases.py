@@ -41,6 +41,7 @@ class Client:
     fit_intercept: bool = False
     box: tuple | None = None
     worst_case: str = "exact"
+    groups: tuple | None = None
 
     @property
     def masses(self):
@@ -74,7 +75,8 @@ class Client:
         return (model[:-1], float(model[-1])) if self.fit_intercept else (model, 0.0)
 
     def problem(self, client_id) -> ClientProblem:
-        return make_client(client_id, self.X, self.y, fit_intercept=self.fit_intercept, **self.ball)
+        settings = {"fit_intercept": self.fit_intercept, "groups": self.groups, **self.ball}
+        return make_client(client_id, self.X, self.y, **settings)
 
     def with_(self, **changes) -> Client:
         return replace(self, **changes)

@@ -59,11 +59,20 @@ class _Rows:
                     block[row, column] += dense[row, k]
         return block
 
-    def dual_norm_at_most(self, parts, n_features, limit, norm, eye):
+    def dual_norm_at_most(self, parts, n_features, limit, norm, eye, groups=None):
         """||sum of coefficient @ z[columns]||_* <= limit, a pair (columns, coefficients) or None.
 
-        ``limit`` is a column, or a number.
+        ``limit`` is a column, or a number. Of a group only the largest entry counts.
         """
+        if groups is not None:  # t_j >= every |entry| of group j, and t has the dual norm
+            t = self.variables(len(groups))
+            owners = np.repeat(np.eye(len(groups)), groups, axis=0)
+            for sign in (1.0, -1.0):
+                signed = [(columns, sign * np.asarray(a)) for columns, a in parts]
+                self.at_most(np.zeros(n_features), *signed, (t, -owners))
+            alone = np.eye(len(groups))
+            self.dual_norm_at_most([(t, alone)], len(groups), limit, norm, alone)
+            return
         number = isinstance(limit, float)
         bound = limit if number else 0.0
         column = [] if number else [([limit], -np.ones((n_features, 1)))]
@@ -79,7 +88,7 @@ class _Rows:
             total = [] if number else [([limit], [[-1.0]])]
             self.at_most([bound], (t, np.ones((1, n_features))), *total)
         else:
-            self.cones.append((parts, limit))
+            self.cones.append((parts, limit, n_features))
 
 
 def reference_optimum(clients, alphas, *, radius=np.inf) -> Optimum:
@@ -101,7 +110,7 @@ def reference_optimum(clients, alphas, *, radius=np.inf) -> Optimum:
         costs.update(zip(s, alpha * client.masses, strict=True))
         lower.update({lam: 0.0, **dict.fromkeys(s, 0.0)})
         if client.box is None:
-            rows.dual_norm_at_most([(w, eye)], n_features, lam, norm, eye)
+            rows.dual_norm_at_most([(w, eye)], n_features, lam, norm, eye, first.groups)
         turns = (1.0, -1.0) if np.isfinite(client.kappa) else (1.0,)
         for n in range(n_samples):
             x, y = client.X[n], client.y[n]
@@ -121,7 +130,7 @@ def reference_optimum(clients, alphas, *, radius=np.inf) -> Optimum:
                     rows.dual_norm_at_most(held, n_features, lam, norm, eye)
                 rows.at_most([-1.0], *parts)
     if radius < np.inf:
-        rows.dual_norm_at_most([(w, eye)], n_features, float(radius), norm, eye)
+        rows.dual_norm_at_most([(w, eye)], n_features, float(radius), norm, eye, first.groups)
     cost = np.zeros(rows.size)
     cost[list(costs)] = list(costs.values())
     A = sparse.vstack(
@@ -133,7 +142,7 @@ def reference_optimum(clients, alphas, *, radius=np.inf) -> Optimum:
     )
     bound = np.concatenate(rows.bounds)
     if norm == "l2":
-        return _conic(rows, cost, A, bound, lower, w, b, n_features)
+        return _conic(rows, cost, A, bound, lower, w, b)
     return _linear(cost, A, bound, lower, w, b)
 
 
@@ -156,11 +165,11 @@ def _linear(cost, A, bound, lower, w, b) -> Optimum:
     return Optimum(found.fun - slack, found.fun + slack, found.x[[*w, *b]])
 
 
-def _conic(rows, cost, A, bound, lower, w, b, n_features) -> Optimum:
+def _conic(rows, cost, A, bound, lower, w, b) -> Optimum:
     signs = sparse.csc_array(-np.eye(rows.size)[list(lower)])
     blocks, bounds = [A, signs], [bound, np.zeros(len(lower))]
     kinds = [clarabel.NonnegativeConeT(bound.size + len(lower))]
-    for parts, limit in rows.cones:
+    for parts, limit, n_features in rows.cones:
         top = sparse.lil_array((1, rows.size))
         if isinstance(limit, float):
             edge = np.append(limit, np.zeros(n_features))

@@ -22,6 +22,7 @@ def hinge_model(
     fit_intercept=False,
     epsilon=0.02,
     scale=1.0,
+    groups=None,
 ):
     """Cuts of the worst-case hinge risk of random clients, at random points."""
     rng = np.random.default_rng(seed)
@@ -47,12 +48,22 @@ def hinge_model(
         floors=np.full(n_clients, epsilon * scale),
         n_normed=n_features,
         norm=norm,
+        groups=groups,
     )
+
+
+def dual_size(model, w):
+    """||w||_*: the dual order of the largest entries of all groups."""
+    sizes = np.abs(w[: model.n_normed])
+    if model.groups is not None:
+        stops = np.cumsum(model.groups)
+        sizes = [sizes[stop - n : stop].max() for n, stop in zip(model.groups, stops, strict=True)]
+    return np.linalg.norm(sizes, DUAL_ORDER[model.norm])
 
 
 def model_value(model, w):
     """M(w), cut by cut."""
-    size = np.linalg.norm(w[: model.n_normed], DUAL_ORDER[model.norm])
+    size = dual_size(model, w)
     total = 0.0
     for g in range(model.n_clients):
         sides = [
@@ -63,8 +74,14 @@ def model_value(model, w):
     return total
 
 
+def groups_of(model):
+    """Which group each feature belongs to."""
+    sizes = (1,) * model.n_normed if model.groups is None else model.groups
+    return np.repeat(np.arange(len(sizes)), sizes)
+
+
 def linear_rows(model):
-    """(A, b) of A (w, s, theta, a) <= b: every cut, every floor, and a linear norm."""
+    """(A, b) of A (w, s, theta, a) <= b: every cut, every floor, |w_p| <= a, and a linear norm."""
     Q, P, G = model.width, model.n_normed, model.n_clients
     size = Q + 1 + G + P
     rows, right = [], []
@@ -80,13 +97,12 @@ def linear_rows(model):
         add({0: model.slopes[k], Q: model.norm_weights[k], Q + 1 + g: -1.0}, -model.constants[k])
     for g in range(G):
         add({Q: model.floors[g], Q + 1 + g: -1.0}, 0.0)
-    for p in range(P):
-        bound = {"linf": Q + 1 + G + p, "l1": Q}.get(model.norm)
-        if bound is not None:
-            add({p: 1.0, bound: -1.0}, 0.0)
-            add({p: -1.0, bound: -1.0}, 0.0)
+    for p, j in enumerate(groups_of(model)):
+        bound = Q if model.norm == "l1" else Q + 1 + G + j
+        add({p: 1.0, bound: -1.0}, 0.0)
+        add({p: -1.0, bound: -1.0}, 0.0)
     if model.norm == "linf":
-        add({Q: -1.0, Q + 1 + G: np.ones(P)}, 0.0)
+        add({Q: -1.0, Q + 1 + G: np.arange(P) < 1 + max(groups_of(model))}, 0.0)
     return np.array(rows), np.array(right)
 
 
@@ -121,12 +137,13 @@ def nearest_point(model, centre, level):
 def conic(diagonal, cost, A, b, model):
     cones = [clarabel.NonnegativeConeT(len(b))]
     if model.norm == "l2":
-        P, Q = model.n_normed, model.width
-        lift = np.zeros((P + 1, A.shape[1]))
-        lift[0, Q], lift[1:, :P] = -1.0, -np.eye(P)
-        A, b = np.vstack([A, lift]), np.append(b, np.zeros(P + 1))
-        cones.append(clarabel.SecondOrderConeT(P + 1))
-    used = np.flatnonzero(np.abs(A).sum(axis=0) + np.abs(cost) > 0)  # l1 and l2 have no a
+        J, Q = 1 + max(groups_of(model)), model.width
+        first = Q + 1 + model.n_clients
+        lift = np.zeros((J + 1, A.shape[1]))
+        lift[0, Q], lift[1:, first : first + J] = -1.0, -np.eye(J)
+        A, b = np.vstack([A, lift]), np.append(b, np.zeros(J + 1))
+        cones.append(clarabel.SecondOrderConeT(J + 1))
+    used = np.flatnonzero(np.abs(A).sum(axis=0) + np.abs(cost) > 0)  # l1 has no a
     settings = clarabel.DefaultSettings()
     settings.verbose = False
     settings.tol_gap_abs = settings.tol_gap_rel = settings.tol_feas = 1e-11

@@ -16,7 +16,7 @@ from fdrsvm.solvers import master as driver
 from fdrsvm.solvers.cut_model import CutModel, distance_bound, model_bound
 from fdrsvm.solvers.master import MasterStatus, minimise_model, project_onto_level
 from tests.solvers.cases import NORMS
-from tests.solvers.masters import DUAL_ORDER, hinge_model, least_value, model_value, nearest_point
+from tests.solvers.masters import dual_size, hinge_model, least_value, model_value, nearest_point
 
 SOLVED = (MasterStatus.SOLVED, MasterStatus.SOLVED_BY_CONIC)
 ODD = {
@@ -31,12 +31,15 @@ ODD = {
     "tiny floors": {"epsilon": 1e-6},
     "large floors": {"epsilon": 3.0},
     "many cuts": {"n_clients": 4, "n_cuts": 50, "n_features": 30},
+    "groups": {"n_features": 7, "groups": (3, 1, 2, 1)},
+    "one group": {"groups": (5,)},
+    "groups, an intercept": {"groups": (2, 3), "fit_intercept": True},
+    "groups, no floors": {"groups": (1, 4), "epsilon": 0.0},
+    "groups, large floors": {"groups": (1, 4), "epsilon": 3.0},
+    "many groups": {"n_clients": 4, "n_cuts": 50, "n_features": 30, "groups": (6,) * 5},
 }
-
-
-def reach(model, w):
-    """||w||_*."""
-    return np.linalg.norm(w[: model.n_normed], DUAL_ORDER[model.norm])
+# In the order in which Hypothesis should think of them: three features, two groups.
+GROUPS = st.sampled_from([None, (2, 1), (1, 2), (3,)])
 
 
 def check_minimum(model, tol=1e-9):
@@ -82,9 +85,10 @@ def test_the_projection_is_the_reference_one(norm, case, rng):
 
 @pytest.mark.parametrize("norm", NORMS)
 @pytest.mark.parametrize("share", [1e-2, 1e-4, 1e-6])
-def test_thin_level_sets_are_reached(norm, share, rng):
+@pytest.mark.parametrize("groups", [None, (4, 1, 5, 2)])
+def test_thin_level_sets_are_reached(norm, share, groups, rng):
     for seed in range(5):
-        model = hinge_model(seed, norm, n_cuts=40, n_features=12)
+        model = hinge_model(seed, norm, n_cuts=40, n_features=12, groups=groups)
         lowest = minimise_model(model)
         centre = lowest.w + 0.1 * rng.normal(size=model.width)
         level = level_between(model, lowest.value, centre, share)
@@ -96,14 +100,21 @@ def test_thin_level_sets_are_reached(norm, share, rng):
 @pytest.mark.parametrize("norm", NORMS)
 @pytest.mark.parametrize("fit_intercept", [False, True])
 @pytest.mark.parametrize("epsilon", [0.0, 0.02])
-def test_no_shares_lift_the_bound_above_the_optimum(norm, fit_intercept, epsilon):
+@pytest.mark.parametrize("groups", [None, (2, 1)])
+def test_no_shares_lift_the_bound_above_the_optimum(norm, fit_intercept, epsilon, groups):
     for seed in range(8):
         model = hinge_model(
-            seed, norm, n_cuts=6, n_features=3, fit_intercept=fit_intercept, epsilon=epsilon
+            seed,
+            norm,
+            n_cuts=6,
+            n_features=3,
+            fit_intercept=fit_intercept,
+            epsilon=epsilon,
+            groups=groups,
         )
         rng, solution = np.random.default_rng(seed), minimise_model(model)
         # Even without floors: up to R the model is bounded by its minimum over the ball.
-        radius = 3.0 * reach(model, solution.w) + 1.0
+        radius = 3.0 * dual_size(model, solution.w) + 1.0
         within = least_value(model, radius)
         for size in (0.0, 1e-9, 1e-6, 1e-3, 0.1, 1.0, 1e3):
             for _ in range(4):
@@ -119,16 +130,25 @@ def test_no_shares_lift_the_bound_above_the_optimum(norm, fit_intercept, epsilon
     shares=st.lists(st.floats(width=64), min_size=9, max_size=9),
     fit_intercept=st.booleans(),
     epsilon=st.sampled_from([0.0, 1e-3, 0.1]),
+    groups=GROUPS,
 )
-def test_the_bound_is_below_the_model_at_every_point(seed, norm, shares, fit_intercept, epsilon):
+def test_the_bound_is_below_the_model_at_every_point(
+    seed, norm, shares, fit_intercept, epsilon, groups
+):
     model = hinge_model(
-        seed, norm, n_cuts=3, n_features=2, fit_intercept=fit_intercept, epsilon=epsilon
+        seed,
+        norm,
+        n_cuts=3,
+        n_features=3,
+        fit_intercept=fit_intercept,
+        epsilon=epsilon,
+        groups=groups,
     )
     bound = model_bound(model, np.array(shares), radius=5.0)
     rng = np.random.default_rng(seed)
     for size in (0.1, 1.0, 10.0, 1000.0):
         w = size * rng.normal(size=model.width)
-        if reach(model, w) <= bound.radius:
+        if dual_size(model, w) <= bound.radius:
             assert bound.value <= model_value(model, w) + 1e-12 * (1.0 + size)
     sums = np.bincount(model.owners, weights=bound.shares, minlength=3)
     assert (bound.shares >= 0.0).all()
@@ -137,9 +157,14 @@ def test_the_bound_is_below_the_model_at_every_point(seed, norm, shares, fit_int
     assert_allclose(bound.slope_by_client, by_hand, atol=1e-12)
 
 
-@given(seed=st.integers(0, 10_000), norm=st.sampled_from(NORMS), fit_intercept=st.booleans())
-def test_the_model_is_its_definition(seed, norm, fit_intercept):
-    model = hinge_model(seed, norm, n_cuts=2, fit_intercept=fit_intercept)
+@given(
+    seed=st.integers(0, 10_000),
+    norm=st.sampled_from(NORMS),
+    fit_intercept=st.booleans(),
+    groups=st.sampled_from([None, (2, 3), (1, 3, 1)]),
+)
+def test_the_model_is_its_definition(seed, norm, fit_intercept, groups):
+    model = hinge_model(seed, norm, n_cuts=2, fit_intercept=fit_intercept, groups=groups)
     w = np.random.default_rng(seed).normal(size=model.width)
     assert_allclose(model.value(w), model_value(model, w), rtol=1e-12)
     assert_allclose(model.alphas @ model.client_values(w), model.value(w), rtol=1e-12)
@@ -149,13 +174,15 @@ def test_the_model_is_its_definition(seed, norm, fit_intercept):
     seed=st.integers(0, 10_000),
     norm=st.sampled_from(NORMS),
     multiplier=st.sampled_from([0.0, 1e-3, 1.0, 30.0]),
+    groups=GROUPS,
 )
-def test_no_point_within_the_level_is_nearer_than_the_bound(seed, norm, multiplier):
-    model, rng = hinge_model(seed, norm, n_cuts=3, n_features=2), np.random.default_rng(seed)
-    centre = 3.0 * rng.normal(size=2)
+def test_no_point_within_the_level_is_nearer_than_the_bound(seed, norm, multiplier, groups):
+    model = hinge_model(seed, norm, n_cuts=3, n_features=3, groups=groups)
+    rng = np.random.default_rng(seed)
+    centre = 3.0 * rng.normal(size=3)
     bounds = [
         (w, distance_bound(model, centre, model.value(w), rng.random(9), multiplier))
-        for w in 3.0 * rng.normal(size=(20, 2))
+        for w in 3.0 * rng.normal(size=(20, 3))
     ]
     assert all(low <= 0.5 * np.sum((w - centre) ** 2) + 1e-9 for w, low in bounds)
 
@@ -286,8 +313,9 @@ def test_at_the_lowest_level_the_answer_is_finite_and_says_how_good_it_is(norm):
 
 
 @pytest.mark.parametrize("norm", NORMS)
-def test_the_conic_solver_steps_in(norm, monkeypatch, rng):
-    model = hinge_model(11, norm, fit_intercept=True)
+@pytest.mark.parametrize("groups", [None, (3, 2)])
+def test_the_conic_solver_steps_in(norm, groups, monkeypatch, rng):
+    model = hinge_model(11, norm, fit_intercept=True, groups=groups)
     lowest = minimise_model(model)
     centre = lowest.w + rng.normal(size=model.width)
     level = level_between(model, lowest.value, centre, 0.3)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from functools import partial
-from typing import Any, Literal, get_args
+from typing import Any, Literal, TypeAlias, get_args
 
 import numpy as np
 from scipy import sparse
@@ -20,6 +20,10 @@ from fdrsvm.native import norms, products
 
 Norm = Literal["l1", "l2", "linf"]
 NORMS: tuple[Norm, ...] = get_args(Norm)
+
+# Sizes of groups of neighbouring features, of which a move is as long as its entries add up to,
+# [grouped-norm]. None: every feature is a group of its own.
+Groups: TypeAlias = "tuple[int, ...] | None"
 
 # What compiled code calls the norms.
 L1, L2, LINF = 1, 2, 3
@@ -32,36 +36,36 @@ _ORDER: dict[str, float] = {"l1": 1, "l2": 2, "linf": np.inf}
 plain: Callable[[Any], Array] = partial(np.ascontiguousarray, dtype=np.float64)
 
 
-def norm_rows(d: Array, norm: Norm) -> Array:
+def norm_rows(d: Array, norm: Norm, groups: Groups = None) -> Array:
     """``norm`` of each row of ``d``."""
+    if groups is not None:
+        return np.array([norm_of(row, norm, groups) for row in d])
     result: Array = np.linalg.norm(d, ord=_ORDER[norm], axis=1)
     return result
 
 
-def norm_of(d: Array, norm: Norm) -> float:
-    """``norm`` of one vector: the dual norm of the norm's own dual."""
+def norm_of(d: Array, norm: Norm, groups: Groups = None) -> float:
+    """``norm`` of one vector: without groups the dual norm of the norm's own dual."""
+    if groups is not None:
+        return norms.transport_norm(plain(d), NORM_CODES[norm], groups)
     return dual_norm(d, _DUALS[norm])
 
 
-def dual_norm(w: Array, norm: Norm) -> float:
-    """Dual of the transport ``norm`` of ``w``: max |w| (l1), ||w||_2 (l2), sum |w| (linf)."""
-    return norms.dual_norm(plain(w), NORM_CODES[norm])
+def dual_norm(w: Array, norm: Norm, groups: Groups = None) -> float:
+    """Dual of the transport ``norm`` of ``w``: max |w| (l1), ||w||_2 (l2), sum |w| (linf).
+
+    Of a group only the largest entry counts.
+    """
+    return norms.dual_norm(plain(w), NORM_CODES[norm], groups)
 
 
-def dual_norm_subgradient(w: Array, norm: Norm) -> Array:
+def dual_norm_subgradient(w: Array, norm: Norm, groups: Groups = None) -> Array:
     """A subgradient s of ``dual_norm`` at ``w``: s.w equals the dual norm, and ||s|| <= 1.
 
-    For l1 the largest entries share equally, so that the order of features does not matter.
+    The largest entries (of a group; for l1 of all) share equally, so that the order of features
+    does not matter.
     """
-    if norm == "linf":
-        return np.sign(w)
-    size = dual_norm(w, norm)
-    if size == 0.0:
-        return np.zeros_like(w)
-    if norm == "l2":
-        return w / size
-    largest = np.abs(w) == size
-    return np.where(largest, np.sign(w), 0.0) / np.count_nonzero(largest)
+    return norms.dual_norm_subgradient(plain(w), NORM_CODES[norm], groups)
 
 
 def dot(x: Any, y: Any) -> float:

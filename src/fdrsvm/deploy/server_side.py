@@ -112,6 +112,7 @@ def check_introduction(
             contract is None or one.contract == contract.fingerprint
         ),
         f"its norm is {profile.norm}, the run's {task.norm}": profile.norm == task.norm,
+        "its norm is of groups of features, the run's is not": profile.groups is None,
         f"fit-intercept is {profile.fit_intercept} there and {task.fit_intercept} in the run": (
             profile.fit_intercept == task.fit_intercept
         ),

@@ -110,7 +110,7 @@ class Certificate:
         if not objective < self.objective:
             return self
         better = replace(self, model=model, objective=objective, risks=risks)
-        size = dual_norm(model[: federation.n_features], federation.norm)
+        size = dual_norm(model[: federation.n_features], federation.norm, federation.groups)
         if self.radius < BOUND_REACH * size:
             # The bound says little about models as large as this one: it must be proved again.
             return replace(
@@ -334,7 +334,7 @@ def _with_mixture(federation: Federation, certificate: Certificate, mixture: Pro
         )
     # Without one the same repair is one number, theta: how much of the mixture may be kept before
     # its mean slope is longer than its norm weights carry. The floors take the rest.
-    length = norm_of(weighted_sum(alphas, mixture.slopes), federation.norm)
+    length = norm_of(weighted_sum(alphas, mixture.slopes), federation.norm, federation.groups)
     excess = length - dot(alphas, mixture.norm_weights)
     value, radius, theta = mixture_bound(
         dot(alphas, mixture.constants), excess, federation.floor, reach
@@ -382,6 +382,7 @@ def cut_model(
         federation.floors,
         federation.n_features,
         federation.norm,
+        federation.groups,
     )
 
 
@@ -391,7 +392,7 @@ def reach_of(federation: Federation, model: Array, slopes: Array) -> float:
     Ten times the best model's, and at least ten and ten times a model that moves losses by one, 1
     over the largest slope: where features are small, useful models are large.
     """
-    P = federation.n_features
-    steepest = float(norm_rows(slopes[:, :P], federation.norm).max(initial=0.0))
+    P, norm, groups = federation.n_features, federation.norm, federation.groups
+    steepest = float(norm_rows(slopes[:, :P], norm, groups).max(initial=0.0))
     unit = 1.0 / steepest if steepest > 0.0 else 1.0
-    return BOUND_REACH * max(1.0, unit, dual_norm(model[:P], federation.norm))
+    return BOUND_REACH * max(1.0, unit, dual_norm(model[:P], norm, groups))

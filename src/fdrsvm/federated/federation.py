@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import asdict, replace
+from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fdrsvm.core.arrays import Array, check_choice, check_non_negative, check_vector
-from fdrsvm.core.vectors import NORM_CODES, Norm, dot
+from fdrsvm.core.vectors import NORM_CODES, Groups, Norm, dot
 from fdrsvm.errors import InvalidInputError
 from fdrsvm.federated.messages import ClientProfile, Update, Values
 from fdrsvm.native import screening
@@ -39,6 +39,8 @@ class Federation:
         Length of a model: features, and one for an intercept.
     norm : {"l1", "l2", "linf"}
         The transport norm on features.
+    groups : tuple of int or None
+        Sizes of its groups of features, [grouped-norm].
     floors : ndarray of shape (n_clients,)
         f_g(w) >= floors[g] ||w||_* for every w.
     floor : float
@@ -58,6 +60,7 @@ class Federation:
         self.n_features = first.n_features
         self.width = first.n_features + int(first.fit_intercept)
         self.norm: Norm = first.norm  # type: ignore[assignment]
+        self.groups: Groups = first.groups
         self.floors = np.array(floors)
         self.floor = dot(alphas, self.floors)
         self.radii = screening.Radii(
@@ -65,6 +68,7 @@ class Federation:
             flips=np.array(flips),
             n_features=self.n_features,
             norm=NORM_CODES[self.norm],
+            groups=self.groups,
         )
         self._counted = alphas > 0.0
         self._all_count = bool(self._counted.all())
@@ -83,7 +87,7 @@ class Federation:
                     f"{profile.client_id!r} is there twice",
                 )
             seen.add(profile.client_id)
-            for rule in ("n_features", "fit_intercept", "norm"):
+            for rule in ("n_features", "fit_intercept", "norm", "groups"):
                 if getattr(profile, rule) != getattr(first, rule):
                     raise InvalidInputError(
                         f"client {profile.client_id!r}",
@@ -96,7 +100,7 @@ class Federation:
     @cached_property
     def fingerprint(self) -> str:
         """SHA-256 of all that is known of the clients, and of their weights."""
-        known = [[asdict(profile) for profile in self.profiles], self.alphas.tolist()]
+        known = [[profile.known() for profile in self.profiles], self.alphas.tolist()]
         return hashlib.sha256(json.dumps(known, sort_keys=True).encode()).hexdigest()
 
     def without(self, clients: Collection[str]) -> Federation:

@@ -133,7 +133,8 @@ class Limits:
         loss(0) + L (sum_j R_j |w_j| + |b|) + floor ||w||_*, where floor is epsilon L, or 0 on a
         box, which must lie within the limits.
         """
-        size = dual_norm(model[: self.features.size], profile.norm)  # type: ignore[arg-type]
+        w, norm, groups = model[: self.features.size], profile.norm, profile.groups
+        size = dual_norm(w, norm, groups)  # type: ignore[arg-type]
         reach = float(self.loss.lipschitz) * self.score_ceiling(model)
         return self.loss_at_zero + reach + profile.floor * size
 

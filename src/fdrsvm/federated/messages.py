@@ -18,7 +18,7 @@ import numpy as np
 
 from fdrsvm.core.arrays import Array
 from fdrsvm.core.codec import pack, unpack
-from fdrsvm.core.vectors import NORMS
+from fdrsvm.core.vectors import NORMS, Groups
 from fdrsvm.errors import CorruptDataError
 
 VERSION = 1
@@ -71,7 +71,7 @@ class ClientProfile:
 
     ``floor`` is a number with f(w) >= floor ||w||_* for every w: the radius times the loss's
     Lipschitz constant, or 0 on a box. ``flips`` is the mass of labels that the radius can flip,
-    epsilon / kappa.
+    epsilon / kappa. ``groups`` are the norm's groups of features, [grouped-norm].
     """
 
     client_id: str
@@ -82,6 +82,14 @@ class ClientProfile:
     epsilon: float
     floor: float
     flips: float
+    groups: Groups = None
+
+    def known(self) -> dict[str, Any]:
+        """By name; groups only where there are any, so that others' bytes stay what they were."""
+        fields = asdict(self)
+        if self.groups is None:
+            del fields["groups"]
+        return fields
 
 
 def add_prefix(prefix: str, entries: Mapping[str, Entry]) -> dict[str, Entry]:
@@ -125,12 +133,13 @@ def decode_update(data: bytes, *, max_bytes: int = MAX_BYTES) -> Update:
 
 def encode_profile(profile: ClientProfile) -> bytes:
     """Stable bytes of a profile."""
-    return pack("profile", VERSION, asdict(profile), {})
+    return pack("profile", VERSION, profile.known(), {})
 
 
 def decode_profile(data: bytes) -> ClientProfile:
     """The profile that ``encode_profile`` wrote, or a CorruptDataError."""
     header, _ = unpack(data, "profile", VERSION)
+    header.setdefault("groups", None)
     wrong = sorted(
         name
         for name, holds in _PROFILE_RULES.items()
@@ -138,11 +147,18 @@ def decode_profile(data: bytes) -> ClientProfile:
     )
     if wrong or set(header) != set(_PROFILE_RULES):
         raise CorruptDataError(f"profile: see {wrong or sorted(header)}")
-    return ClientProfile(**header)
+    groups = header.pop("groups")
+    if groups is not None and sum(groups) != header["n_features"]:
+        raise CorruptDataError("profile: its groups do not add up to its features")
+    return ClientProfile(**header, groups=None if groups is None else tuple(groups))
 
 
 def _is_count(value: object) -> bool:
     return type(value) is int and 1 <= value <= LARGEST_COUNT
+
+
+def _are_groups(value: object) -> bool:
+    return value is None or (type(value) is list and value != [] and all(map(_is_count, value)))
 
 
 def _is_size(value: object) -> bool:
@@ -158,6 +174,7 @@ _PROFILE_RULES: dict[str, Callable[[Any], bool]] = {
     "epsilon": _is_size,
     "floor": _is_size,
     "flips": _is_size,
+    "groups": _are_groups,
 }
 
 

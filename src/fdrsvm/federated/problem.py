@@ -47,7 +47,9 @@ class ClientProblem:
     is_hinge : bool
         Whether the loss is: then the client has a model of its own to start from, box or not.
     has_solver : bool
-        Whether the client solvers apply: the exact hinge risk without a support.
+        Whether the client solvers apply: the exact hinge risk without a support. They know nothing
+        of groups: where there are any they look at a dearer problem, but what they find proves as
+        valid a cut, [grouped-norm].
     blur : int
         In cuts that are sent, this many rows near the margin count by a fraction.
     resolution : float
@@ -70,7 +72,7 @@ class ClientProblem:
         return {**vars(self), "_solver": {}}
 
     def penalised(self, rho: float, tau: float = 0.0) -> PreparedClient:
-        """Ready for the solvers; on a box it is the problem without that support.
+        """Ready for the solvers; on a box, or with groups, it is the problem without these.
 
         The last one is kept: rounds often repeat its penalties, and others share its rows.
         """
@@ -128,6 +130,7 @@ def make_client(
     fit_intercept: bool = False,
     blur: int = 0,
     resolution: float = 0.0,
+    groups: Any = None,
 ) -> ClientProblem:
     """A client from its data, checked; arguments as in :func:`fdrsvm.worst_case_risk`.
 
@@ -136,6 +139,8 @@ def make_client(
     a little less tight. For the exact hinge risk without a support. With a ``resolution`` above 0
     it sends risks rounded up to a multiple of that and constants of cuts rounded down, for every
     loss and support: still valid, and the certified gap pays for it, at most twice the resolution.
+    ``groups`` are sizes of groups of neighbouring features, such as the ramps of one sensor: within
+    one, moves add up, and of its weights only the largest has a price, [grouped-norm].
     """
     if not isinstance(client_id, str) or not client_id:
         raise InvalidInputError("client_id", "must be a non-empty string", f"it is {client_id!r}")
@@ -154,6 +159,7 @@ def make_client(
         worst_case=worst_case,
         loss=loss,
         sample_weight=sample_weight,
+        groups=groups,
     )
     ball = risk.ball
     if ball.loss not in LOSSES.values():
@@ -175,6 +181,7 @@ def make_client(
         epsilon=ball.epsilon,
         floor=ball.epsilon * ball.loss.lipschitz if ball.box is None else 0.0,
         flips=ball.epsilon / ball.kappa,
+        groups=ball.groups,
     )
     problem = ClientProblem(
         profile=profile,

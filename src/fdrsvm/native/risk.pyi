@@ -1,3 +1,4 @@
+from collections.abc import Sequence
 from typing import Any
 
 from fdrsvm.core.arrays import Array
@@ -51,6 +52,7 @@ class RiskData:
         epsilon: float,
         kappa: float,
         norm: int,
+        groups: Sequence[int] | None = None,
         low: Array | None = None,
         high: Array | None = None,
         floor: float = 0.0,

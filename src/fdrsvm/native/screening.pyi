@@ -1,4 +1,4 @@
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from enum import Enum
 from typing import Any
 
@@ -60,7 +60,15 @@ class Bounds:
 class Radii:
     """epsilon L and epsilon / kappa, one entry per client of the federation."""
 
-    def __init__(self, *, floors: Array, flips: Array, n_features: int, norm: int) -> None: ...
+    def __init__(
+        self,
+        *,
+        floors: Array,
+        flips: Array,
+        n_features: int,
+        norm: int,
+        groups: Sequence[int] | None = None,
+    ) -> None: ...
 
 class Points:
     """Models, one per row; ``others``: their least losses and steepnesses, not for the hinge."""

@@ -197,5 +197,6 @@ def _all_risks(turns: Sequence[_Turn], profile: ClientProfile) -> Risks | None:
         if turn.method in _WITH_PENALTY:
             risks = risks - profile.epsilon * (features**2).sum(axis=1)
             weights = np.zeros(len(points))
-        rows.append((points, risks, np.array([dual_norm(w, norm) for w in features]), weights))
+        sizes = np.array([dual_norm(w, norm, profile.groups) for w in features])
+        rows.append((points, risks, sizes, weights))
     return Risks(*map(np.concatenate, zip(*rows, strict=True))) if rows else None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias, cast, get_args
 
@@ -17,7 +18,7 @@ from fdrsvm.core.arrays import (
     column_label,
 )
 from fdrsvm.core.losses import LOSSES, Hinge, MarginLoss
-from fdrsvm.core.vectors import NORMS, Norm
+from fdrsvm.core.vectors import NORMS, Groups, Norm
 from fdrsvm.errors import InvalidInputError, UnsupportedError
 from fdrsvm.native import risk as kernels
 
@@ -42,7 +43,8 @@ class Ball:
 
     Moving a sample costs ``||x - x'||`` in the transport ``norm``, plus ``kappa`` if its label is
     flipped. ``box`` is the support, or None for all of space. The worst case is that of ``loss``,
-    or, in the mode "paper", of the hinge without its zero piece.
+    or, in the mode "paper", of the hinge without its zero piece. ``groups`` are the sizes of groups
+    of neighbouring features within which moves add up, [grouped-norm]; only without a box.
     """
 
     epsilon: float
@@ -51,6 +53,7 @@ class Ball:
     box: Box | None = None
     worst_case: WorstCase = "exact"
     loss: MarginLoss = LOSSES["hinge"]
+    groups: Groups = None
 
     @classmethod
     def checked(
@@ -63,6 +66,7 @@ class Ball:
         support: Support = None,
         worst_case: Any = "exact",
         loss: Any = "hinge",
+        groups: Any = None,
     ) -> Ball:
         """From user arguments, or an error that names the one at fault."""
         epsilon = check_non_negative(epsilon, "epsilon")
@@ -90,7 +94,28 @@ class Ball:
                 f"a support is possible with loss='hinge' only; loss is {loss.name!r}, "
                 "use support=None"
             )
-        return cls(epsilon, kappa, cast(Norm, norm), box, cast(WorstCase, worst_case), loss)
+        if groups is not None:
+            groups = check_groups(groups, n_features)
+            if norm == "l1":  # it adds up all moves anyway
+                groups = None
+            if box is not None and groups is not None:
+                raise UnsupportedError("groups of features need support=None")
+        return cls(epsilon, kappa, cast(Norm, norm), box, cast(WorstCase, worst_case), loss, groups)
+
+
+def check_groups(groups: Any, n_features: int) -> Groups:
+    """Sizes that add up to the number of features; None where all are 1."""
+    try:
+        sizes = tuple(operator.index(size) for size in groups)
+    except TypeError:
+        sizes = ()
+    if sum(sizes) != n_features or min(sizes, default=0) < 1:
+        raise InvalidInputError(
+            "groups",
+            f"must be None or sizes, at least 1, that add up to {n_features} features",
+            f"they are {groups!r}",
+        )
+    return sizes if max(sizes) > 1 else None
 
 
 def check_support(support: Support, n_features: int) -> Box | None:

@@ -97,8 +97,9 @@ class WorstCaseRisk(NamedTuple):
 class RiskOracle:
     """One client's data and ball, checked once; calls then cost a few passes over X.
 
-    Takes the arguments of :func:`worst_case_risk` but ``w`` and ``intercept``. An X that is float64
-    and C-ordered is not copied: it must not be changed afterwards.
+    Takes the arguments of :func:`worst_case_risk` but ``w`` and ``intercept``, and the ``groups``
+    of :class:`~fdrsvm.risk.ball.Ball`. An X that is float64 and C-ordered is not copied: it must
+    not be changed afterwards.
     """
 
     def __init__(
@@ -113,6 +114,7 @@ class RiskOracle:
         worst_case: WorstCase = "exact",
         loss: str | MarginLoss = "hinge",
         sample_weight: Any = None,
+        groups: Any = None,
     ) -> None:
         self.X: Matrix = check_matrix(X)
         n_samples, n_features = self.X.shape
@@ -126,6 +128,7 @@ class RiskOracle:
             support=support,
             worst_case=worst_case,
             loss=loss,
+            groups=groups,
         )
         if self.ball.box is not None:
             if sparse.issparse(self.X):
@@ -166,6 +169,7 @@ class RiskOracle:
                 epsilon=ball.epsilon,
                 kappa=ball.kappa,
                 norm=NORM_CODES[ball.norm],
+                groups=ball.groups,
                 low=None if ball.box is None else ball.box.low,
                 high=None if ball.box is None else ball.box.high,
                 floor=-np.inf if type(self.loss) is Linear else 0.0,
@@ -243,7 +247,7 @@ class RiskOracle:
 
     def worst_labels(self, loss: MarginLoss, margins: Array, w: Array) -> kernels.LabelsFound:
         """Which labels are flipped, for any loss, at the margins of ``w``."""
-        least = loss.lipschitz * dual_norm(w, self.ball.norm)
+        least = loss.lipschitz * dual_norm(w, self.ball.norm, self.ball.groups)
         return self._labels.worst_case(*_losses(loss, margins), least)
 
     def _by_flips(self, w: Array, intercept: float) -> tuple[WorstCaseRisk, Cut]:
@@ -256,7 +260,7 @@ class RiskOracle:
         kept, flipped, kept_slope, flipped_slope = _losses(loss, margins)
         # Sending one unit of transport cost into features raises the loss by this much, whatever
         # the sample; flips that gain less per unit of cost are not worth their price.
-        least = loss.lipschitz * dual_norm(w, self.ball.norm)
+        least = loss.lipschitz * dual_norm(w, self.ball.norm, self.ball.groups)
         worst = self._labels.worst_case(kept, flipped, kept_slope, flipped_slope, least)
         shares, norm_weight = worst.shares, worst.rest * loss.lipschitz
         # Tangents at margin 0, less what rounding may have added: a cut must not lie too high.
@@ -268,7 +272,8 @@ class RiskOracle:
             constant = max(constant, 0.0)  # below 0 it is rounding
         slope = subgradient = weighted_sum(worst.residual, self.X)
         if norm_weight > 0.0:
-            subgradient = slope + norm_weight * dual_norm_subgradient(w, self.ball.norm)
+            of_norm = dual_norm_subgradient(w, self.ball.norm, self.ball.groups)
+            subgradient = slope + norm_weight * of_norm
         tilt = worst.intercept_slope
         risk = WorstCaseRisk(worst.value, subgradient, worst.multiplier, tilt, worst.proof)
         return risk, Cut(constant, with_tilt(slope, tilt), norm_weight)

@@ -85,7 +85,7 @@ class PreparedClient:
         rho: float = 1.0,
         tau: float = 0.0,
     ) -> PreparedClient:
-        """From checked arguments; the ball's support does not count."""
+        """From checked arguments; the ball's support and groups do not count."""
         constants: dict[str, Any] = {
             "fit_intercept": fit_intercept,
             "epsilon": ball.epsilon,

@@ -2,7 +2,8 @@
 
 Primal   the local problem [local] or the master problem [master], in the variables
          (w, size, values, bounds): w an intercept last, size >= ||w||_*, values the samples' losses
-         or the clients' models, bounds >= |w| for the transport norm linf only
+         or the clients' models, bounds >= |w| (of a group all |w|) for the transport norm linf,
+         and for l2 with groups
 Dual     Clarabel's multipliers of the rows, of which we read those of losses, cuts and level
 Stop     Clarabel's own rule at 1e-12; what comes back is only a guess, graded like any other
 Cost     a sparse factor of all rows per step: 10 times our own methods' time and more
@@ -65,7 +66,7 @@ def conic_point(
     if flips:
         tolls = np.full((N, 1), -problem.kappa)
         pieces.append(({"w": Z, "size": tolls, "values": -eye}, -np.ones(N)))
-    A, b, cones = _constraints(pieces, problem.norm, P, Q)
+    A, b, cones = _constraints(pieces, problem.norm, [1] * P, Q)
     # (rho/2) ||w - c||^2 + tau ||w||^2 + (rho/2) (b - c_b)^2, less what is constant.
     linear = np.full(Q, problem.intercept_rho * centre_intercept)
     linear[:P] = problem.rho * centre * problem.feature_scale
@@ -96,7 +97,7 @@ def conic_master(problem: master.Problem) -> tuple[Array, Array, float] | None:
     weights = problem.alphas if problem.levelled else np.zeros(G)
     level = np.array([problem.level if problem.levelled else 1.0])
     pieces = [(cuts, -problem.constants), ({"values": weights[None, :]}, level)]
-    A, b, cones = _constraints(pieces, problem.norm, problem.n_normed, Q)
+    A, b, cones = _constraints(pieces, problem.norm, problem.groups, Q)
     curvature, cost = np.zeros(A.shape[1]), np.zeros(A.shape[1])
     if problem.levelled:
         curvature[:Q], cost[:Q] = problem.curvature, -problem.curvature * problem.centre
@@ -109,11 +110,12 @@ def conic_master(problem: master.Problem) -> tuple[Array, Array, float] | None:
 
 
 def _constraints(
-    pieces: list[tuple[dict[str, Any], Array]], norm: int, n_features: int, width: int
+    pieces: list[tuple[dict[str, Any], Array]], norm: int, groups: list[int], width: int
 ) -> tuple[Any, Array, list[Any]]:
     """(A, b, cones) of A x + slack = b: ``pieces``, by columns and bound, then the norm."""
-    P, n_values = n_features, pieces[0][0]["values"].shape[1]
-    columns = {"w": width, "size": 1, "values": n_values, "bounds": P if norm == LINF else 0}
+    J, P, n_values = len(groups), sum(groups), pieces[0][0]["values"].shape[1]
+    has_bounds = norm == LINF or (norm == L2 and J < P)
+    columns = {"w": width, "size": 1, "values": n_values, "bounds": J if has_bounds else 0}
 
     def block(height: int, **filled: Any) -> Any:
         empty = {name: sparse.csr_array((height, n)) for name, n in columns.items()}
@@ -121,17 +123,21 @@ def _constraints(
 
     A = [block(bound.size, **filled) for filled, bound in pieces]
     b = [bound for _, bound in pieces]
-    W, one_each, one = sparse.eye_array(P, width), sparse.eye_array(P), np.ones((1, 1))
-    if norm == LINF:  # -bounds <= w <= bounds, and their sum is at most size
-        A += [block(P, w=W, bounds=-one_each), block(P, w=-W, bounds=-one_each)]
-        A.append(block(1, size=-one, bounds=np.ones((1, P))))
-        b.append(np.zeros(2 * P + 1))
+    W, one = sparse.eye_array(P, width), np.ones((1, 1))
+    if has_bounds:  # -bounds <= w <= bounds
+        of_group = sparse.csr_array((np.ones(P), (np.arange(P), np.repeat(np.arange(J), groups))))
+        A += [block(P, w=W, bounds=-of_group), block(P, w=-W, bounds=-of_group)]
+        b.append(np.zeros(2 * P))
+    if norm == LINF:  # their sum is at most size
+        A.append(block(1, size=-one, bounds=np.ones((1, J))))
+        b.append(np.zeros(1))
     elif norm == L1:  # -size <= w <= size
         A += [block(P, w=W, size=-np.ones((P, 1))), block(P, w=-W, size=-np.ones((P, 1)))]
         b.append(np.zeros(2 * P))
     cones = [clarabel.NonnegativeConeT(sum(map(len, b)))]
     if norm == L2:
-        A += [block(1, size=-one), block(P, w=-W)]
-        b.append(np.zeros(P + 1))
-        cones.append(clarabel.SecondOrderConeT(P + 1))
+        A += [block(1, size=-one)]
+        A += [block(J, bounds=-sparse.eye_array(J)) if has_bounds else block(P, w=-W)]
+        b.append(np.zeros(J + 1))
+        cones.append(clarabel.SecondOrderConeT(J + 1))
     return sparse.csc_matrix(sparse.vstack(A)), np.concatenate(b), cones

@@ -28,7 +28,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fdrsvm.core.arrays import Array
-from fdrsvm.core.vectors import NORM_CODES, Norm, plain
+from fdrsvm.core.vectors import NORM_CODES, Groups, Norm, plain
 from fdrsvm.native import master as kernels
 
 
@@ -54,6 +54,8 @@ class CutModel:
         Number of features.
     norm : {"l1", "l2", "linf"}
         The transport norm; the model has its dual.
+    groups : tuple of int, optional
+        Sizes of the groups of features of that norm, [grouped-norm].
     """
 
     constants: Array
@@ -64,6 +66,7 @@ class CutModel:
     floors: Array
     n_normed: int
     norm: Norm
+    groups: Groups = None
 
     @property
     def n_clients(self) -> int:
@@ -88,6 +91,7 @@ class CutModel:
             floors=plain(self.floors),
             n_normed=self.n_normed,
             norm=NORM_CODES[self.norm],
+            groups=self.groups,
         )
 
     def client_values(self, w: Array) -> Array:

@@ -20,7 +20,7 @@ import numpy as np
 from scipy import sparse
 
 from fdrsvm.core.arrays import Array
-from fdrsvm.core.vectors import Norm, dot, norm_of, times, weighted_sum
+from fdrsvm.core.vectors import Groups, Norm, dot, norm_of, times, weighted_sum
 from fdrsvm.solvers.conic import run_clarabel
 
 _TOL = 1e-9
@@ -41,13 +41,18 @@ class RidgeBound(NamedTuple):
 
 
 def ridge_bound(
-    cut: RidgeCut, n_features: int, penalty: float, norm: Norm, reach: float
+    cut: RidgeCut,
+    n_features: int,
+    penalty: float,
+    norm: Norm,
+    reach: float,
+    groups: Groups = None,
 ) -> RidgeBound:
     """What a cut without slope in the intercept proves."""
     slope = cut.slope[:n_features]
     if penalty > 0.0:
         return RidgeBound(cut.constant - dot(slope, slope) / (4.0 * penalty), math.inf)
-    return RidgeBound(cut.constant - reach * norm_of(slope, norm), reach)
+    return RidgeBound(cut.constant - reach * norm_of(slope, norm, groups), reach)
 
 
 def search_curvature(penalty: float, reach: float) -> float:

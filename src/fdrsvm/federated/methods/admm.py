@@ -158,8 +158,10 @@ class ADMM(Algorithm[ADMMState]):
         self, problem: ClientProblem, memory: Values, asked: Values
     ) -> tuple[Values, dict[str, Array]]:
         """One local solve; remembers w_g, mu_g and where to start the next solve."""
-        if not problem.has_solver:
-            raise UnsupportedError(f"{self.name} needs the exact hinge risk without a support")
+        if not problem.has_solver or problem.profile.groups is not None:
+            raise UnsupportedError(
+                f"{self.name} needs the exact hinge risk without a support or groups of features"
+            )
         w, rho = asked["points"][0], float(asked["rho"])
         apart, mu = np.zeros(problem.width), np.ones(problem.width)
         if memory:

@@ -102,7 +102,12 @@ class RidgeEvidence:
 
     def _with_mixture(self, federation: Federation, mixture: RidgeCut) -> RidgeEvidence:
         bound = ridge_bound(
-            mixture, federation.n_features, self.penalty, federation.norm, self._reach(federation)
+            mixture,
+            federation.n_features,
+            self.penalty,
+            federation.norm,
+            self._reach(federation),
+            federation.groups,
         )
         certificate = self.certificate
         return replace(

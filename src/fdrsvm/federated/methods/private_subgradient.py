@@ -124,9 +124,11 @@ class PrivateSubgradient(Algorithm[NoisyState]):
     def _bounded(self, problem: ClientProblem) -> RiskOracle:
         """The client's risk, with no row longer than the radius."""
         risk = problem.risk
-        if not problem.has_solver or sparse.issparse(risk.X):
+        is_grouped = problem.profile.groups is not None
+        if not problem.has_solver or is_grouped or sparse.issparse(risk.X):
             raise UnsupportedError(
-                f"{self.name} needs dense rows and the exact hinge risk without a support"
+                f"{self.name} needs dense rows and the exact hinge risk without a support or "
+                "groups of features"
             )
         if (risk.mass != risk.mass[0]).any():
             raise UnsupportedError(f"{self.name} needs rows of equal weight")

@@ -87,7 +87,7 @@ class Subgradient(Algorithm[SubgradientState]):
         """One step along the mean subgradient."""
         P = federation.n_features
         of_norm = np.zeros(federation.width)
-        of_norm[:P] = dual_norm_subgradient(state.w[:P], federation.norm)
+        of_norm[:P] = dual_norm_subgradient(state.w[:P], federation.norm, federation.groups)
         subgradients = state.subgradients.copy()
         for g, values in replies.values.items():
             subgradients[g] = values["slopes"][0] + values["norm_weights"][0] * of_norm
