@@ -8,9 +8,14 @@ from sklearn.base import clone
 
 from fdrsvm import DRSVC, FDRSVC, FDRSVCCV, AdditiveMap, FourierMap
 from fdrsvm.core.codec import pack, unpack
-from fdrsvm.errors import CorruptDataError, DegenerateModelWarning, UnsupportedError
+from fdrsvm.errors import (
+    CorruptDataError,
+    DegenerateModelWarning,
+    InvalidInputError,
+    UnsupportedError,
+)
 from fdrsvm.risk.feature_maps import make_features
-from fdrsvm.risk.worst_case import worst_case_risk
+from fdrsvm.risk.worst_case import RiskOracle
 
 MAPS = ["additive", "additive-pairs", "fourier", AdditiveMap(n_knots=3), FourierMap(n_components=8)]
 
@@ -35,15 +40,14 @@ def test_the_certified_risk_is_that_of_the_mapped_ball(rings, features, norm):
     total = 0.0
     for name in np.unique(clients):
         own = clients == name
-        risk = worst_case_risk(
-            model.coef_[0],
+        risk = RiskOracle(
             placed.apply(X[own]),
             np.where(y[own] == model.classes_[1], 1.0, -1.0),
             epsilon=stretch * 0.002,
             kappa=stretch * 0.5,
             norm=placed.norm(norm),
-            intercept=model.intercept_[0],
-        ).value
+            groups=placed.groups,
+        ).value(model.coef_[0], model.intercept_[0])
         assert model.worst_case_risk_per_client_[name] == pytest.approx(risk, rel=1e-9)
         total += risk / 4.0
     assert model.objective_ == pytest.approx(total, rel=1e-9)
@@ -107,12 +111,16 @@ def test_the_direct_solver_and_the_bundle_agree(rings):
     assert bundle.objective_ == pytest.approx(central.objective_, rel=1e-5)
 
 
-def test_a_support_is_that_of_the_sensors(rings):
+@pytest.mark.parametrize("norm", ["l1", "linf"])
+def test_a_support_never_makes_the_ball_larger(rings, norm):
     X, y, clients = rings
-    model = FDRSVC(features="additive", epsilon=0.01, support=(0.0, 1.0), tol=1e-3)
-    model.fit(X, y, clients=clients)
-    free = FDRSVC(features="additive", epsilon=0.01, tol=1e-3).fit(X, y, clients=clients)
-    assert model.objective_ <= free.objective_ * (1.0 + 1e-3)  # a smaller ball
+    given = {"features": "additive", "epsilon": 0.01, "norm": norm, "tol": 1e-3}
+    model = FDRSVC(**given, support=(0.0, 1.0)).fit(X, y, clients=clients)
+    free = FDRSVC(**given).fit(X, y, clients=clients)
+    assert model.objective_ <= free.objective_ * (1.0 + 1e-3)
+    outside = FDRSVC(**given, support=(0.0, 0.9))
+    with pytest.raises(InvalidInputError, match="inside the support"):
+        outside.fit(X, y, clients=clients)  # the support is that of the sensors
 
 
 def test_several_classes_share_the_map():

@@ -138,7 +138,10 @@ stop_reason_, n_clipped_, n_features_in_, feature_names_in_
         names = getattr(self, "feature_names_in_", None)
         columns = look_at_columns(data.clients, names)
         self.feature_map_ = self._features(data)
-        if is_hinge and self.support is None:
+        features = self.feature_map_
+        # The direct solver knows no groups of features.
+        has_groups = features is not None and features.ball(0.0, 1.0, self.norm, None)["groups"]
+        if is_hinge and self.support is None and not has_groups:
             self._solve(data)
         else:
             self._run(data, columns.size)
@@ -162,8 +165,8 @@ stop_reason_, n_clipped_, n_features_in_, feature_names_in_
         (rows,), ((epsilon,), (kappa,), ball) = data.clients, self._balls(data)
         X, ball = self._mapped(rows.X), {**ball, "epsilon": epsilon, "kappa": kappa}
         if self.feature_map_ is not None:
-            ball |= self.feature_map_.ball(epsilon, kappa, self.norm, None)
-            del ball["support"]
+            mapped = self.feature_map_.ball(epsilon, kappa, self.norm, None)
+            ball |= {name: mapped[name] for name in ("epsilon", "kappa", "norm")}
         self.__dict__.pop("n_clipped_", None)  # of an earlier fit
         self.classes_, self.history_, self.stop_reason_ = data.classes, (), Stop.TOL.value
         self.threshold_ = 0.0

@@ -32,7 +32,7 @@ from fdrsvm.core.arrays import (
     check_positive,
     check_vector,
 )
-from fdrsvm.core.vectors import Norm
+from fdrsvm.core.vectors import Groups, Norm
 from fdrsvm.errors import InvalidInputError, UnsupportedError
 from fdrsvm.risk.ball import Box, Support, check_bounds, check_pair, check_support
 
@@ -292,9 +292,14 @@ class Features(ABC):
     def norm(self, norm: Norm) -> Norm:
         """The transport norm of the features, for one of the sensors."""
 
+    @property
+    def groups(self) -> Groups:
+        """Sizes of groups of features within which moves add up, [grouped-norm], or None."""
+        return None
+
     @abstractmethod
     def stretch(self, norm: Norm) -> float:
-        """L: features move by at most L times what sensors move."""
+        """L: features move by at most L times what sensors move, groups counted as they are."""
 
     @abstractmethod
     def box(self, box: Box) -> Box:
@@ -318,14 +323,20 @@ class Features(ABC):
         return np.ascontiguousarray(self.of_shares((X - self.low) / self.width))
 
     def ball(self, epsilon: float, kappa: float, norm: Norm, support: Support) -> dict[str, Any]:
-        """The ball around the features that holds a ball around the sensors."""
-        stretch, box = self.stretch(norm), check_support(support, self.n_sensors)
-        mapped = None if box is None else self.box(box)
+        """The ball around the features that holds a ball around the sensors.
+
+        Groups know no support. Without it the ball is larger, and with groups still much smaller
+        than on a box without them: ramps would each pay for a move that only one of them makes.
+        """
+        stretch, groups = self.stretch(norm), self.groups if norm != "l1" else None
+        sensors = check_support(support, self.n_sensors)
+        box = None if sensors is None or groups is not None else self.box(sensors)
         return {
             "epsilon": stretch * epsilon,
             "kappa": stretch * kappa,
             "norm": self.norm(norm),
-            "support": None if mapped is None else (mapped.low, mapped.high),
+            "groups": groups,
+            "support": None if box is None else (box.low, box.high),
         }
 
     def rescaled(self, offset: Array, scale: Array) -> Self:
@@ -341,8 +352,9 @@ class AdditiveFeatures(Features):
         q_ab   = price clip(s_i - a/m, 0, 1/m) clip(s_j - b/m, 0, 1/m),  a, b < m
 
     Ramps of a sensor add up to its reading less ``low``, and move one after the other: that is why
-    they stretch nothing. In ``price`` = m span_i span_j / (span_i + span_j) a pair stretches no
-    more than a sensor where all sensors may be off at once (linf).
+    they stretch nothing, and why of their weights only the steepest has a price. In ``price`` =
+    span_i span_j / (span_i + span_j) the products of a pair together move no more than one sensor
+    where all may be off at once (linf).
     """
 
     kind: ClassVar[str] = "additive"
@@ -364,7 +376,7 @@ class AdditiveFeatures(Features):
     def pair_prices(self) -> Array:
         """What products are multiplied by."""
         first, second = self.span[self.pair_places]
-        return np.asarray(self.pair_knots * first * second / (first + second))
+        return np.asarray(first * second / (first + second))
 
     def of_shares(self, shares: Array) -> Array:
         """See :class:`Features`."""
@@ -391,15 +403,19 @@ class AdditiveFeatures(Features):
         """See :class:`Features`."""
         return norm
 
+    @property
+    def groups(self) -> Groups:
+        """The ramps of each sensor, and the products of each pair."""
+        return (self.n_knots,) * self.n_sensors + (self.pair_knots**2,) * len(self.pairs)
+
     def stretch(self, norm: Norm) -> float:
         """1 without pairs; with them [map-pairs] in docs/maths.md."""
         if norm == "linf" or not self.pairs:
             return 1.0
-        m, prices = self.pair_knots, self.pair_prices
         own = np.zeros(self.n_sensors)
         for places in self.pair_places:
-            slopes = prices / self.span[places]
-            np.add.at(own, places, slopes if norm == "l1" else slopes**2 * (m + 1) / m**2)
+            slopes = self.pair_prices / self.span[places]
+            np.add.at(own, places, slopes if norm == "l1" else 2.0 * slopes**2)
         largest = 1.0 + float(own.max())
         return (largest if norm == "l1" else float(np.sqrt(largest))) * (1.0 + _ROUNDING)
 
