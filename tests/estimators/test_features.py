@@ -14,6 +14,7 @@ from fdrsvm.errors import (
     InvalidInputError,
     UnsupportedError,
 )
+from fdrsvm.estimators.search import choose
 from fdrsvm.risk.feature_maps import make_features
 from fdrsvm.risk.worst_case import RiskOracle
 
@@ -202,3 +203,25 @@ def test_sensors_beyond_the_limits_are_named_with_a_remedy(rings):
         warnings.simplefilter("always")
         clone(model).set_params(features=named).fit(raw, y, clients=clients)
     assert not [one for one in quiet if "beyond the limits" in str(one.message)]
+
+
+def results_of(scores, maps, flat=(False, False, False), spread=0.04):
+    scores = np.array(scores)
+    return {
+        "rank_test_score": np.argsort(np.argsort(-scores)) + 1,
+        "params": [{"features": name} for name in maps],
+        "pooled_test_score": scores,
+        "std_test_score": np.full(len(scores), spread),
+        "is_flat": np.array(flat),
+        "counts": np.zeros((len(scores), 4, 2, 2)),
+    }
+
+
+def test_waves_have_to_be_better_by_more_than_a_standard_error():
+    """Four folds that spread by .04: the standard error is .02."""
+    maps = ["linear", "additive", "fourier"]
+    assert choose(results_of([0.70, 0.79, 0.80], maps)) == 1
+    assert choose(results_of([0.70, 0.77, 0.80], maps)) == 2
+    assert choose(results_of([0.80, 0.79, 0.70], maps)) == 0
+    assert choose(results_of([0.70, 0.79, 0.80], maps, flat=(False, True, False))) == 2
+    assert choose(results_of([0.8], ["fourier"], flat=(False,))) == 0

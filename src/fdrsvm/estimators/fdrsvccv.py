@@ -38,6 +38,7 @@ from fdrsvm.estimators.search import (
     Trial,
     assess,
     check_trial,
+    choose,
     grid_points,
     held_out,
     make_trials,
@@ -70,9 +71,9 @@ class FDRSVCCV(LinearClassifier):
         Lists of values by name, for any parameters of :class:`FDRSVC`. A name alone, of epsilon,
         kappa, class_weight and features, stands for its default values: 0.1, 1, 10 and 100 times
         "auto"; 0.1, 0.5 and 1; None and "balanced"; "linear", "additive" and, of at most 10
-        columns, "additive-pairs" and "fourier", maps with the middle kappa only. None tries the
-        default values of those of the first three that are left as they are: 24 configurations.
-        All values of ``max_rounds`` together cost one run.
+        columns, "additive-pairs" and "fourier". (Maps have 0.1 to 10 times "auto" and the middle
+        kappa only.) None tries the default values of those of the first three that are left as
+        they are: 24 configurations. All values of ``max_rounds`` together cost one run.
     cv : int
         Number of folds.
     scoring : {"balanced_accuracy", "f1", "f1_macro", "accuracy"}, goal or callable
@@ -122,6 +123,8 @@ n_threads, secure_aggregation, blur, resolution
     best_index_, best_params_, best_score_ : int, dict, float
         The configuration with the largest pooled score; the first of those with equal ones, in the
         order of ``cv_results_``, in which the name that comes last in the alphabet varies fastest.
+        "fourier", which cannot be read column by column, has to be better than the others by more
+        than one standard error, that of its folds' scores.
     best_estimator_ : FDRSVC
         Trained on all rows; only with ``refit``.
     coef_, intercept_, classes_, objective_, lower_bound_, gap_, bound_radius_, \
@@ -410,7 +413,7 @@ worst_case_risk_per_client_, n_iter_, stop_reason_, history_, client_labels_
                 told = results["error"][at] or f"score {score:.4f}, gaps up to {gap:.1e}"
                 print(f"configuration {at + 1}, {params}: {told}")  # noqa: T201 - as asked for
         self.cv_results_ = results
-        self.best_index_ = int(results["rank_test_score"].argmin())
+        self.best_index_ = choose(results)
         self.best_score_ = float(scores[self.best_index_])
         self.best_params_ = results["params"][self.best_index_]
         self.n_splits_ = results["counts"].shape[1]

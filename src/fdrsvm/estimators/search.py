@@ -46,9 +46,11 @@ _KAPPAS = (0.1, 0.5, 1.0)
 _CLASS_WEIGHTS = (None, BALANCED)
 DEFAULT_GRID = ("epsilon", "kappa", "class_weight")  # parameters that have default values
 FEATURES = "features"  # so have maps, where they are asked for
+WAVES = "fourier"
 _MAPS = ("linear", "additive")
-_MORE_MAPS = ("additive-pairs", "fourier")  # what pairs of many sensors cost does not pay
+_MORE_MAPS = ("additive-pairs", WAVES)  # what pairs of many sensors cost does not pay
 _FEW_SENSORS = 10
+_MAP_RADII = (0.1, 0.3, 1.0, 3.0, 10.0)  # what bends depends more on the radius
 # What decides how rows are read; the other parameters come after that.
 _READING = ("class_weight", "support", "outside")
 ALWAYS_TRAINS = -1  # in place of a fold, for a row that is never held out
@@ -147,22 +149,29 @@ def default_grids(names: Sequence[str], data: TrainingData) -> list[dict[str, An
     """The paper's small grid, with and without balanced classes; and maps, if they are named.
 
     Its radii are multiples of "auto": one number where that is the same for all clients. A map has
-    more weights, and takes longer: it is tried with the price of a wrong label in the middle.
+    more weights, and takes longer: it is tried with the price of a wrong label in the middle, and
+    with more radii, up to 10 times "auto".
     """
     for name in names:
         check_choice(name, "param_grid", (*DEFAULT_GRID, FEATURES))
-    auto = np.array([auto_radius(total) for total in data.totals])
-    radii: list[Any] = [float(factor * auto[0]) for factor in _RADII]
-    if (auto != auto[0]).any():
-        radii = [dict(zip(data.names, (factor * auto).tolist(), strict=True)) for factor in _RADII]
-    values = {"epsilon": radii, "kappa": _KAPPAS, "class_weight": _CLASS_WEIGHTS}
-    grid = {name: values[name] for name in names if name != FEATURES}
+    straight = _own_grid(names, data, _RADII, _KAPPAS)
     if FEATURES not in names:
-        return [grid]
+        return [straight]
+    bent = _own_grid(names, data, _MAP_RADII, _KAPPAS[1:2])
     n_sensors = data.clients[0].X.shape[1]
     maps = [*_MAPS, *(_MORE_MAPS if n_sensors <= _FEW_SENSORS else ())]
-    bent = {**grid, **({"kappa": _KAPPAS[1:2]} if "kappa" in grid else {})}
-    return [{**(grid if name == _MAPS[0] else bent), FEATURES: [name]} for name in maps]
+    return [{**(straight if name == _MAPS[0] else bent), FEATURES: [name]} for name in maps]
+
+
+def _own_grid(
+    names: Sequence[str], data: TrainingData, factors: Sequence[float], kappas: Sequence[float]
+) -> dict[str, Any]:
+    auto = np.array([auto_radius(total) for total in data.totals])
+    radii: list[Any] = [float(factor * auto[0]) for factor in factors]
+    if (auto != auto[0]).any():
+        radii = [dict(zip(data.names, (factor * auto).tolist(), strict=True)) for factor in factors]
+    values = {"epsilon": radii, "kappa": kappas, "class_weight": _CLASS_WEIGHTS}
+    return {name: values[name] for name in names if name != FEATURES}
 
 
 def _check_grid(grid: Any, verb: str) -> None:
@@ -466,6 +475,23 @@ def tabulate(
         "error": np.array(errors, dtype=object),
         "counts": counts,
     }
+
+
+def choose(results: Mapping[str, Any]) -> int:
+    """The configuration with the best pooled score, the first of equal ones.
+
+    Waves cannot be read sensor by sensor: they have to be better by more than one standard error,
+    that of their folds.
+    """
+    order = np.argsort(results["rank_test_score"], kind="stable")
+    first, params = int(order[0]), results["params"]
+    readable = [int(at) for at in order if params[at].get(FEATURES) != WAVES]
+    if params[first].get(FEATURES) != WAVES or not readable:
+        return first
+    second, scores = readable[0], results["pooled_test_score"]
+    error = results["std_test_score"][first] / np.sqrt(results["counts"].shape[1])
+    is_fair = results["is_flat"][first] or not results["is_flat"][second]
+    return second if is_fair and scores[second] >= scores[first] - error else first
 
 
 def _parameter_columns(points: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
