@@ -46,7 +46,7 @@ def test_the_map_of_one_fit_is_true():
     visited.end()
     check_section("One fit", visited)
     assert len(visited.functions) <= 25
-    assert sum(map(len, visited.functions.values())) <= 155
+    assert sum(map(len, visited.functions.values())) <= 161
 
 
 class AppGrid(Grid):
@@ -106,6 +106,7 @@ def test_no_name_occurs_twice_and_the_house_stays_small():
     n_lines, n_private, n_used_once = names.n_lines, names.n_private, names.n_used_once
     assert [name for name, count in names.modules.items() if count > 1] == []
     assert [name for name, count in names.classes.items() if count > 1] == []
-    # Grown by goals, thresholds, alarms, probabilities, check, files as they come, and maps.
+    # Grown by goals, thresholds, alarms, probabilities, check, files as they come, maps, and the
+    # bundle's metric.
     assert n_lines <= 37_500
     assert n_used_once <= n_private / 3

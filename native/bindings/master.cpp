@@ -68,6 +68,22 @@ class Cuts {
     const CutModel model;
 };
 
+// A metric, checked; None is the Euclidean one.
+class GivenMetric {
+  public:
+    GivenMetric(nb::handle matrix, double least, size_t width) : least_(least) {
+        if (!matrix.is_none()) matrix_ = HeldMatrix<>(matrix, "metric", width, width);
+    }
+    Metric view() const {
+        if (!matrix_.object.is_valid()) return {};
+        return {matrix_.view(), least_};
+    }
+
+  private:
+    HeldMatrix<> matrix_;
+    double least_;
+};
+
 // What Python sees of a bound: copies, since the kernel's own memory goes with the task.
 struct GivenBound {
     GivenBound(const CutModel& model, const Bound& bound)
@@ -87,6 +103,7 @@ struct GivenProblem {
           constants(copied(problem.constants)),
           alphas(copied(problem.alphas)),
           curvature(copied(problem.curvature)),
+          metric(copied(problem.metric)),
           centre(copied(problem.centre)),
           n_normed(problem.n_normed),
           norm(static_cast<int>(problem.transport.norm)),
@@ -99,7 +116,7 @@ struct GivenProblem {
     }
     nb::object cuts, constants;
     nb::list starts, groups;
-    nb::object alphas, curvature, centre;
+    nb::object alphas, curvature, metric, centre;
     size_t n_normed;
     int norm;
     double level;
@@ -173,11 +190,13 @@ struct GivenPoint {
 
 class HeldProjection {
   public:
-    HeldProjection(const Cuts& cuts, nb::handle centre, double level, Effort effort)
+    HeldProjection(const Cuts& cuts, nb::handle centre, double level, nb::handle metric,
+                   double least, Effort effort)
         : model_(cuts.model),
           cuts_(nb::find(cuts)),
           centre_(centre, "centre", cuts.model.width()),
-          task_(model_, {centre_.view(), level}),
+          metric_(metric, least, cuts.model.width()),
+          task_(model_, {centre_.view(), level, metric_.view()}),
           first_(solved(effort)) {}
 
     double value_at_centre() const { return task_.value_at_centre(); }
@@ -201,6 +220,7 @@ class HeldProjection {
     const CutModel& model_;
     nb::object cuts_;
     HeldVector<> centre_;
+    GivenMetric metric_;
     Projection task_;
     GradedPoint first_;
 };
@@ -270,13 +290,16 @@ void bind_bounds(nb::module_& master) {
         "cuts"_a, "shares"_a);
     master.def(
         "distance_bound",
-        [](const Cuts& cuts, nb::handle centre, double level, nb::handle shares,
-           double multiplier) {
-            const HeldVector<> held = cuts.shares(shares),
-                               held_centre(centre, "centre", cuts.model.width());
-            return distance_bound(cuts.model, {held_centre.view(), level}, held.view(), multiplier);
+        [](const Cuts& cuts, nb::handle centre, double level, nb::handle shares, double multiplier,
+           nb::handle metric, double least, nb::handle near) {
+            const HeldVector<> held = cuts.shares(shares), held_centre = cuts.point(centre),
+                               point = cuts.point(near);
+            const GivenMetric given(metric, least, cuts.model.width());
+            return distance_bound(cuts.model, {held_centre.view(), level, given.view()},
+                                  held.view(), multiplier, point.view());
         },
-        "cuts"_a, "centre"_a, "level"_a, "shares"_a, "multiplier"_a);
+        "cuts"_a, "centre"_a, "level"_a, "shares"_a, "multiplier"_a, nb::kw_only(),
+        "metric"_a.none(), "least"_a, "near"_a);
 }
 
 void bind_problem(nb::module_& master) {
@@ -286,6 +309,7 @@ void bind_problem(nb::module_& master) {
         .def_ro("starts", &GivenProblem::starts)
         .def_ro("alphas", &GivenProblem::alphas)
         .def_ro("curvature", &GivenProblem::curvature)
+        .def_ro("metric", &GivenProblem::metric)
         .def_ro("centre", &GivenProblem::centre)
         .def_ro("n_normed", &GivenProblem::n_normed)
         .def_ro("norm", &GivenProblem::norm)
@@ -329,10 +353,12 @@ void bind_tasks(nb::module_& master) {
         .def("grade_point", &HeldProjection::grade_point, "w"_a);
     master.def(
         "project",
-        [](const Cuts& cuts, nb::handle centre, double level, double tol, int max_iter) {
-            return new HeldProjection(cuts, centre, level, {tol, max_iter});
+        [](const Cuts& cuts, nb::handle centre, double level, nb::handle metric, double least,
+           double tol, int max_iter) {
+            return new HeldProjection(cuts, centre, level, metric, least, {tol, max_iter});
         },
-        "cuts"_a, "centre"_a, "level"_a, nb::kw_only(), "tol"_a, "max_iter"_a);
+        "cuts"_a, "centre"_a, "level"_a, nb::kw_only(), "metric"_a.none(), "least"_a, "tol"_a,
+        "max_iter"_a);
 }
 
 }  // namespace

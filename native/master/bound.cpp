@@ -159,6 +159,40 @@ void shrink(Vector x, double weight, const Transport& transport) {
     }
 }
 
+// Pulls q back until its transport norm is at most `most`.
+void pull_back(Vector q, double most, const Transport& transport) {
+    if (transport.norm == Norm::linf && !transport.is_grouped()) {
+        for (double& value : q) value = std::clamp(value, -most, most);
+        return;
+    }
+    const double size = transport_norm(q, transport);
+    if (!(size > most)) return;
+    for (double& value : q) value *= most / size;
+}
+
+// [metric-bound]. Since S ||u||_* >= q.u for every q with ||q|| <= S, the Lagrangian is at least
+// 1/2 x'Bx + g.x + mu (Abar + (r + q).c - level) at x = u - c, with g = mu (r + q); for any d and
+// e = g + B d its least value is at least 1/2 d'Bd + g.d - ||e||^2 / (2 least). q is the one that
+// makes e vanish at d = near - c, as far as its norm allows.
+double bound_in_metric(const CutModel& model, const LevelSet& set, const CombinedCut& cut,
+                       double multiplier, ConstVector near) {
+    const size_t width = model.width(), P = model.n_normed;
+    Buffer<> apart(width), curved(width), pull(width, 0.0);
+    for (size_t j = 0; j < width; ++j) apart[j] = near[j] - set.centre[j];
+    times(set.metric.matrix, apart, curved);
+    if (multiplier > 0.0)
+        for (size_t p = 0; p < P; ++p) pull[p] = -curved[p] / multiplier - cut.slope[p];
+    pull_back({pull.data(), P}, cut.norm_weight, model.transport);
+    double excess = cut.constant - set.level, left_over = 0.0, distance = 0.0;
+    for (size_t j = 0; j < width; ++j) {
+        const double slope = cut.slope[j] + pull[j], error = multiplier * slope + curved[j];
+        excess += slope * near[j];
+        left_over += error * error;
+        distance += 0.5 * apart[j] * curved[j];
+    }
+    return distance + multiplier * excess - 0.5 * left_over / set.metric.least;
+}
+
 }  // namespace
 
 Mixture mixture_bound(double constant, double excess, double floor, double radius) {
@@ -203,11 +237,15 @@ void slope_by_client(const CutModel& model, ConstVector shares, Matrix out) {
 }
 
 double distance_bound(const CutModel& model, const LevelSet& set, ConstVector shares,
-                      double multiplier) {
+                      double multiplier, ConstVector near) {
     // Weak duality: for multiplier >= 0 the Lagrangian is at most 1/2 ||u - centre||^2 wherever
     // M(u) <= level, so its minimum over all u bounds the distance. That minimum is in closed form,
     // a proximal step; r_b need not vanish, since the distance keeps b bounded.
     const CombinedCut cut = combine(model, feasible(model, shares));
+    if (!set.metric.is_euclidean()) {
+        const double bound = bound_in_metric(model, set, cut, multiplier, near);
+        return bound == bound ? bound : -kInfinity;
+    }
     Buffer<> u(model.width());
     for (size_t j = 0; j < u.size(); ++j) u[j] = set.centre[j] - multiplier * cut.slope[j];
     if (!all_finite(u)) return -kInfinity;
@@ -218,7 +256,13 @@ double distance_bound(const CutModel& model, const LevelSet& set, ConstVector sh
     return bound == bound ? bound : -kInfinity;  // a nan proves nothing
 }
 
-double half_squared_distance(ConstVector x, ConstVector y) {
+double half_squared_distance(ConstVector x, ConstVector y, const Metric& metric) {
+    if (!metric.is_euclidean()) {
+        Buffer<> apart(x.size()), curved(x.size());
+        for (size_t j = 0; j < x.size(); ++j) apart[j] = x[j] - y[j];
+        times(metric.matrix, apart, curved);
+        return 0.5 * dot(apart.data(), curved.data(), apart.size());
+    }
     return 0.5 * sum_lanes(x.size(), [&](size_t i, size_t count) {
                const Lanes apart =
                    load_up_to(x.data() + i, count) - load_up_to(y.data() + i, count);

@@ -37,19 +37,11 @@ Bound model_bound(const CutModel& model, ConstVector shares, double radius);
 // Sets row g of out to sum_k pi_k v_k over client g's cuts.
 void slope_by_client(const CutModel& model, ConstVector shares, Matrix out);
 
-// A set of models to which distances are bounded: those with M(u) <= level, seen from a centre.
-struct LevelSet {
-    ConstVector centre;
-    double level;
-};
-
 // A lower bound on 1/2 ||u - centre||^2 over the level set: the minimum over all u of that plus
 // `multiplier` (not negative) times the excess over the level of the cut that `shares`, made
-// feasible, combine. Numbers that prove nothing give -inf.
+// feasible, combine. Numbers that prove nothing give -inf. In a metric the same holds for its
+// distance, and `near`, any model, says where the minimum is about, [metric-bound].
 double distance_bound(const CutModel& model, const LevelSet& set, ConstVector shares,
-                      double multiplier);
-
-// 1/2 ||x - y||^2.
-double half_squared_distance(ConstVector x, ConstVector y);
+                      double multiplier, ConstVector near = {});
 
 }  // namespace fdrsvm::master

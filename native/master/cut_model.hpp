@@ -29,6 +29,25 @@ struct CutModel {
     bool has_intercept() const { return width() > n_normed; }
 };
 
+// How far apart two models are: 1/2 (x - y)' matrix (x - y), or 1/2 ||x - y||^2 where the matrix has
+// no rows. It is symmetric, and no eigenvalue is below `least`, above 0.
+struct Metric {
+    ConstMatrix matrix;
+    double least;
+
+    bool is_euclidean() const { return matrix.rows == 0; }
+};
+
+// The models with M(u) <= level, seen from a centre.
+struct LevelSet {
+    ConstVector centre;
+    double level;
+    Metric metric = {};
+};
+
+// 1/2 of the squared distance of x and y.
+double half_squared_distance(ConstVector x, ConstVector y, const Metric& metric = {});
+
 // ||w||_*, over features.
 inline double dual_size(const CutModel& model, ConstVector w) {
     return dual_norm(w.first(model.n_normed), model.transport);

@@ -76,14 +76,17 @@ class Method {
           offsets_(row_offsets(problem)),
           iterate_(first_iterate(problem, problem.centre, offsets_)),
           at_(problem, offsets_.size()),
-          step_(problem, offsets_.size()) {}
+          step_(problem, offsets_.size()),
+          apart_(problem.cuts.stride, 0.0),
+          curved_(problem.cuts.stride) {}
 
     Answer run(double tol, int max_iter);
 
   private:
     Distance linearise_residuals();
+    void set_apart();
     double residual_price() const;
-    double objective() const;
+    double objective();
     void take_step(double gap);
     StepLengths step_lengths(double share) const;
     double gap_after(StepLengths lengths) const;
@@ -95,7 +98,14 @@ class Method {
     Iterate iterate_;
     Linearised at_;
     NewtonStep step_;
+    Buffer<> apart_;   // w - centre
+    Buffer<> curved_;  // its curvature
 };
+
+void Method::set_apart() {
+    for (size_t j = 0; j < problem_.width(); ++j)
+        apart_[j] = iterate_.v.w()[j] - problem_.centre[j];
+}
 
 // Sets the residuals at the iterate and estimates how far from optimal it is. The estimate decides
 // only when to stop; what is claimed of the answer is computed from it by bound.hpp.
@@ -107,8 +117,8 @@ Distance Method::linearise_residuals() {
     times_rows(problem_, it.v, residuals.rows);
     for (size_t i = 0; i < it.z.size(); ++i) residuals.rows[i] += offsets_[i] + it.slack[i];
     std::ranges::fill(residuals.stationarity.all(), 0.0);
-    for (size_t j = 0; j < problem_.width(); ++j)
-        residuals.stationarity.w()[j] = problem_.curvature[j] * (it.v.w()[j] - problem_.centre[j]);
+    set_apart();
+    add_curved(problem_, apart_.data(), 1.0, residuals.stationarity.w());
     // Dual: the gradient of the Lagrangian. theta has no other term than its price and its rows.
     const double theta_price = it.theta_price(problem_);
     add_transposed_rows(problem_, it.z, theta_price, 1.0, residuals.stationarity);
@@ -142,14 +152,13 @@ double Method::residual_price() const {
 }
 
 // Sums in the order of the clients, respectively the features: part of the stopping test.
-double Method::objective() const {
+double Method::objective() {
     if (!problem_.levelled)
         return dot(problem_.alphas.data(), iterate_.v.theta(), problem_.n_clients());
     double value = 0.0;
-    for (size_t j = 0; j < problem_.width(); ++j) {
-        const double apart = iterate_.v.w()[j] - problem_.centre[j];
-        value += 0.5 * problem_.curvature[j] * apart * apart;
-    }
+    std::fill_n(curved_.data(), curved_.size(), 0.0);
+    add_curved(problem_, apart_.data(), 1.0, curved_.data());
+    for (size_t j = 0; j < problem_.width(); ++j) value += 0.5 * curved_[j] * apart_[j];
     return value;
 }
 

@@ -27,6 +27,7 @@ struct Problem {
     size_t n_normed;
     Transport transport;
     ConstVector curvature;  // of the distance to the centre; 0 where theta is the objective
+    ConstMatrix metric;     // the same with all products, in place of `curvature`; no rows: none
     ConstVector centre;
     double level;
     bool levelled;  // a projection onto a level set; otherwise the model is minimised
@@ -46,6 +47,7 @@ struct Problem {
     bool has_cone() const { return transport.norm == Norm::l2; }
     bool has_norm_rows() const { return has_bounds() || !has_cone(); }
     size_t cone_size() const { return 1 + (has_bounds() ? n_bounds() : n_normed); }
+    bool has_metric() const { return metric.rows > 0; }
 };
 
 // One number per variable. The space between s and theta belongs to the padding of the cuts and

@@ -105,6 +105,14 @@ void add_transposed_rows(const Problem& problem, ConstVector z, double theta_pri
         out.w()[problem.n_normed] += sign * (z[at.intercept] - z[at.intercept + 1]);
 }
 
+void add_curved(const Problem& problem, const double* x, double sign, double* out) {
+    if (problem.has_metric()) {  // symmetric, so its columns are its rows
+        add_transposed_product(problem.metric, x, sign, out);
+        return;
+    }
+    for (size_t j = 0; j < problem.width(); ++j) out[j] += sign * (problem.curvature[j] * x[j]);
+}
+
 Buffer<> row_offsets(const Problem& problem) {
     const RowPlaces at(problem);
     Buffer<> offsets(at.count, 0.0);

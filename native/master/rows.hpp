@@ -20,6 +20,9 @@ void times_rows(const Problem& problem, const Variables& v, Vector out);
 void add_transposed_rows(const Problem& problem, ConstVector z, double theta_price, double sign,
                          Variables& out);
 
+// Sets out += sign * (curvature of the distance) x, over w.
+void add_curved(const Problem& problem, const double* x, double sign, double* out);
+
 // What is added to R v.
 Buffer<> row_offsets(const Problem& problem);
 

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <limits>
 
+#include "../core/linear_algebra.hpp"
 #include "../core/products.hpp"
 
 namespace fdrsvm::master {
@@ -29,10 +30,25 @@ double largest_slope(const CutModel& model, size_t first, size_t last) {
 // Units must not be 0; where everything is 0 any unit will do.
 double first_that_is_not_0(double first, double second) { return first != 0.0 ? first : second; }
 
-// Squared length of a subgradient g of M at w. For a single cut the projection onto the level moves
-// by (M(w) - level)/|g| and its multiplier is (M(w) - level)/|g|^2: dividing by that makes the
-// scaled multiplier 1, [master]. Cuts of a client that are equally large share equally.
-double steepness(const CutModel& model, ConstVector w) {
+// g' B^-1 g, B the metric.
+double squared_length(const Metric& metric, ConstVector g) {
+    const size_t width = g.size(), stride = padded(width);
+    Buffer<> factor(width * stride, 0.0), solved(stride, 0.0);
+    for (size_t j = 0; j < width; ++j)
+        std::copy_n(metric.matrix[j].data(), width, factor.data() + j * stride);
+    const Matrix U{factor.data(), width, width, stride};
+    factorise(U);
+    std::copy(g.begin(), g.end(), solved.data());
+    solve_factorised(U, solved.data());
+    return dot(g.data(), solved.data(), width);
+}
+
+// Squared length of a subgradient g of M at w, |g|^2 or g' B^-1 g in a metric B. For a single cut
+// the projection onto the level moves by (M(w) - level)/|g| and its multiplier is
+// (M(w) - level)/|g|^2: dividing by that makes the scaled multiplier 1, [master]. Cuts of a client
+// that are equally large share equally.
+double steepness(const CutModel& model, const LevelSet& set) {
+    const ConstVector w = set.centre;
     Buffer<> values(model.n_cuts()), largest(model.n_clients()), counts(model.n_clients(), 0.0);
     cut_values(model, w, values);
     client_values(model, w, largest);
@@ -47,7 +63,9 @@ double steepness(const CutModel& model, ConstVector w) {
     transposed_times(model.slopes, weights, slope);
     const double norm_weight = dot(weights.data(), model.norm_weights.data(), weights.size());
     add_dual_norm_subgradient(w.first(model.n_normed), model.transport, norm_weight, slope);
-    return first_that_is_not_0(dot(slope.data(), slope.data(), slope.size()), 1.0);
+    const double length = set.metric.is_euclidean() ? dot(slope.data(), slope.data(), slope.size())
+                                                    : squared_length(set.metric, slope);
+    return first_that_is_not_0(length, 1.0);
 }
 
 }  // namespace
@@ -58,6 +76,7 @@ struct Scaled::Aim {
     double level;      // inf: none
     double curvature;  // of the distance to the centre
     double radius;
+    Metric metric = {};
 };
 
 Scaled::Scaled(const CutModel& model, const Aim& aim)
@@ -132,6 +151,7 @@ void Scaled::fill_problem(const CutModel& model, const Aim& aim) {
         // 1/2 ||w - c||^2 in scaled variables, times the factor that makes the multiplier 1.
         curvature_[j] = aim.curvature * units_[j] * units_[j] / aim.value_unit;
     }
+    fill_metric(aim);
     problem_.constants = constants_;
     problem_.starts = starts_;
     problem_.alphas = alphas_;
@@ -150,6 +170,18 @@ void Scaled::fill_problem(const CutModel& model, const Aim& aim) {
     // Nothing in the model bounds an intercept, so its reach is far; it only keeps iterates finite.
     const double intercept = model.has_intercept() ? std::fabs(centre_[width - 1]) : 0.0;
     problem_.intercept_reach = kFarthest + kSlackReach * intercept;
+}
+
+// 1/2 (w - c)' B (w - c) in scaled variables, times the same factor as the curvature.
+void Scaled::fill_metric(const Aim& aim) {
+    const size_t width = units_.size(), stride = problem_.cuts.stride;
+    if (aim.metric.is_euclidean()) return;
+    metric_ = Buffer<>(width * stride, 0.0);
+    for (size_t i = 0; i < width; ++i)
+        for (size_t j = 0; j < width; ++j)
+            metric_[i * stride + j] = aim.metric.matrix[i][j] *
+                                      (aim.curvature * units_[i] * units_[j] / aim.value_unit);
+    problem_.metric = {metric_.data(), width, width, stride};
 }
 
 void Scaled::bring_back(ConstVector scaled_w, Vector w) const {
@@ -179,13 +211,13 @@ Scaled scale_minimisation(const CutModel& model, double value_unit, double radiu
     return Scaled(model, {value_unit, origin, kInfinity, 0.0, radius});
 }
 
-Scaled scale_projection(const CutModel& model, ConstVector centre, double level) {
+Scaled scale_projection(const CutModel& model, const LevelSet& set) {
     const Buffer<> origin(model.width(), 0.0);
-    const double start = model_value(model, centre);
+    const double start = model_value(model, set.centre);
     // M(0) as for the minimisation, so that both problems of a round see the same units.
     const double value_unit = first_that_is_not_0(model_value(model, origin), start);
-    const double curvature = steepness(model, centre) / (start - level);
-    return Scaled(model, {value_unit, centre, level, curvature, kInfinity});
+    const double curvature = steepness(model, set) / (start - set.level);
+    return Scaled(model, {value_unit, set.centre, set.level, curvature, kInfinity, set.metric});
 }
 
 }  // namespace fdrsvm::master

@@ -28,22 +28,23 @@ class Scaled {
     void place_rows(const CutModel& model);
     void fill_cuts(const CutModel& model, const Aim& aim);
     void fill_problem(const CutModel& model, const Aim& aim);
+    void fill_metric(const Aim& aim);
     friend Scaled scale_minimisation(const CutModel&, double, double);
-    friend Scaled scale_projection(const CutModel&, ConstVector, double);
+    friend Scaled scale_projection(const CutModel&, const LevelSet&);
 
     double feature_scale_, intercept_scale_;
     Buffer<> units_;
     double multiplier_unit_;
     Buffer<size_t> rows_;  // where each of the model's cuts stands, or kNowhere
     Buffer<size_t> starts_;
-    Buffer<> cuts_, constants_, alphas_, curvature_, centre_;
+    Buffer<> cuts_, constants_, alphas_, curvature_, metric_, centre_;
     Problem problem_;
 };
 
 // Minimise M(w), with ||w||_* up to `radius` (or where no minimiser can be); value_unit is M(0).
 Scaled scale_minimisation(const CutModel& model, double value_unit, double radius);
 
-// Minimise 1/2 ||w - centre||^2 where M(w) <= level < M(centre).
-Scaled scale_projection(const CutModel& model, ConstVector centre, double level);
+// The point of the set nearest to its centre, where level < M(centre).
+Scaled scale_projection(const CutModel& model, const LevelSet& set);
 
 }  // namespace fdrsvm::master

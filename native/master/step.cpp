@@ -105,8 +105,7 @@ void NewtonStep::subtract_product(const Linearised& at) {
         weighted_change_[i] = at.weights[i] * rows_change_[i];
     const double theta_price = problem_.levelled ? weighted_change_[at_.level] : 0.0;
     add_transposed_rows(problem_, weighted_change_, theta_price, -1.0, right_hand_side_);
-    for (size_t j = 0; j < problem_.width(); ++j)
-        right_hand_side_.w()[j] -= problem_.curvature[j] * direction_.v.w()[j];
+    add_curved(problem_, direction_.v.w(), -1.0, right_hand_side_.w());
     if (problem_.has_cone()) add_cone(problem_, cone_pushed_back_, -1.0, right_hand_side_);
 }
 

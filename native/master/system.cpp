@@ -180,6 +180,15 @@ void System::add_cone(const ConeScaling& scaling) {
     }
 }
 
+void System::add_curvature() {
+    for (size_t j = 0; j < problem_.width(); ++j) {
+        if (problem_.has_metric())
+            add_scaled(H_[j].data() + j, 1.0, problem_.metric[j].data() + j, problem_.width() - j);
+        else
+            H_[j][j] += problem_.curvature[j];
+    }
+}
+
 void System::build(ConstVector weights, const ConeScaling& scaling) {
     // In this order in every step: the order of additions is part of the result.
     std::fill_n(storage_.data(), storage_.size(), 0.0);
@@ -189,7 +198,7 @@ void System::build(ConstVector weights, const ConeScaling& scaling) {
         add_norm_rows(weights, scaling);
     else
         add_cone(scaling);
-    for (size_t j = 0; j < problem_.width(); ++j) H_[j][j] += problem_.curvature[j];
+    add_curvature();
     H_[n_ - 1][n_ - 1] += weights[at_.reach];
     if (problem_.has_intercept())
         H_[problem_.n_normed][problem_.n_normed] +=

@@ -31,6 +31,7 @@ class System {
     void set_pulls(ConstVector weights, const ConeScaling& scaling);
     void add_group(size_t j, ConstVector weights);
     void add_cone(const ConeScaling& scaling);
+    void add_curvature();
     void add_to_x(double scale, ConstVector x, Variables& f) const;
 
     const Problem& problem_;

@@ -62,7 +62,7 @@ Projection::Projection(const CutModel& model, LevelSet set)
       value_at_centre_(model_value(model, set.centre)),
       value_at_0_(model_value(model, Buffer<>(model.width(), 0.0))) {
     // A nan is not within the level: it is solved, and graded as what it is.
-    if (!(value_at_centre_ <= set.level)) scaled_ = scale_projection(model, set.centre, set.level);
+    if (!(value_at_centre_ <= set.level)) scaled_ = scale_projection(model, set);
 }
 
 GradedPoint Projection::solve(Effort effort) {
@@ -85,8 +85,8 @@ GradedPoint Projection::grade_point(ConstVector w) const {
 
 GradedPoint Projection::grade(Buffer<> w, Buffer<> shares, double multiplier) const {
     const double value = model_value(model_, w);
-    const double distance = half_squared_distance(w, set_.centre);
-    const double gap = distance - distance_bound(model_, set_, shares, multiplier);
+    const double distance = half_squared_distance(w, set_.centre, set_.metric);
+    const double gap = distance - distance_bound(model_, set_, shares, multiplier, w);
     // The multipliers of a projection also prove a bound on min M, at no extra cost.
     Bound bound = model_bound(model_, shares, kInfinity);
     for (size_t k = 0; k < shares.size(); ++k)

@@ -115,7 +115,7 @@ def least_value(model, radius=np.inf):
     if np.isfinite(radius):
         A, b = np.vstack([A, np.eye(1, A.shape[1], Q)]), np.append(b, radius)
     if model.norm == "l2":
-        return cost @ conic(np.zeros(len(cost)), cost, A, b, model)
+        return cost @ conic(np.zeros((len(cost), len(cost))), cost, A, b, model)
     bounds = [(None, None)] * A.shape[1]
     options = {"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10}
     answer = linprog(cost, A, b, bounds=bounds, method="highs", options=options)
@@ -123,18 +123,19 @@ def least_value(model, radius=np.inf):
     return answer.fun
 
 
-def nearest_point(model, centre, level):
-    """The w nearest to ``centre`` with M(w) <= level, by Clarabel."""
+def nearest_point(model, centre, level, matrix=None):
+    """The w nearest to ``centre`` with M(w) <= level, in the metric of a matrix, by Clarabel."""
     A, b = linear_rows(model)
     Q, G = model.width, model.n_clients
     row = np.zeros(A.shape[1])
     row[Q + 1 : Q + 1 + G] = model.alphas
-    cost, diagonal = np.zeros(A.shape[1]), np.zeros(A.shape[1])
-    cost[:Q], diagonal[:Q] = -centre, 1.0
-    return conic(diagonal, cost, np.vstack([A, row]), np.append(b, level), model)[:Q]
+    cost, curvature = np.zeros(A.shape[1]), np.zeros((A.shape[1], A.shape[1]))
+    curvature[:Q, :Q] = np.eye(Q) if matrix is None else matrix
+    cost[:Q] = -curvature[:Q, :Q] @ centre
+    return conic(curvature, cost, np.vstack([A, row]), np.append(b, level), model)[:Q]
 
 
-def conic(diagonal, cost, A, b, model):
+def conic(curvature, cost, A, b, model):
     cones = [clarabel.NonnegativeConeT(len(b))]
     if model.norm == "l2":
         J, Q = 1 + max(groups_of(model)), model.width
@@ -147,7 +148,7 @@ def conic(diagonal, cost, A, b, model):
     settings = clarabel.DefaultSettings()
     settings.verbose = False
     settings.tol_gap_abs = settings.tol_gap_rel = settings.tol_feas = 1e-11
-    H = sparse.csc_matrix(np.diag(diagonal[used]))
+    H = sparse.csc_matrix(np.triu(curvature[np.ix_(used, used)]))
     answer = clarabel.DefaultSolver(
         H, cost[used], sparse.csc_matrix(A[:, used]), b, cones, settings
     ).solve()

@@ -24,6 +24,7 @@ from fdrsvm import __version__
 from fdrsvm.errors import ClientError, CorruptDataError, InvalidInputError, QuorumError
 from fdrsvm.federated.joining import Introduction, Request, Response, Task, decode_introduction
 from fdrsvm.federated.messages import Broadcast, ClientProfile, Update, decode_update, encode
+from fdrsvm.federated.moments import LARGEST_WIDTH
 from fdrsvm.federated.rounds import Failure
 
 _RECORD = "fdrsvm"
@@ -365,7 +366,9 @@ class FlowerTransport:
         owners = {i: name for name, errand in waiting.items() for i in errand.message_ids}
         answers: dict[str, Update | Failure] = {}
         width = 1 + max(one.profile.n_features for one in self.introductions.values())
-        max_bytes = _HEADERS + 8 * _MOST_NUMBERS * width * max(1, len(self.task.classes))
+        # Second moments are half a number per pair of features, of two words under masks.
+        numbers = _MOST_NUMBERS + min(width, LARGEST_WIDTH)
+        max_bytes = _HEADERS + 8 * numbers * width * max(1, len(self.task.classes))
         for reply in self.grid.pull_messages(list(owners)) if owners else ():
             message_id = reply.metadata.reply_to_message_id
             name = owners.get(message_id)

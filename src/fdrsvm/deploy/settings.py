@@ -35,7 +35,7 @@ _OF_BASELINES = (
 )
 _OF_FDRSVC = (
     *("epsilon", "kappa", "norm", "rho", "step_size", "step_decay", "worst_case", "loss"),
-    *("secure_aggregation", "blur", "resolution"),
+    *("secure_aggregation", "blur", "resolution", "metric", "points_per_round"),
     *_SHARED,
 )
 _OF_TASK = (
@@ -72,6 +72,11 @@ class RunSettings:
     resolution : float
         Plants round risks up to a multiple of this and constants of cuts down, since exact numbers
         give rows away; 0 is exact. The gap grows by up to twice as much. Baselines too.
+    metric : {"auto", "none", "second-moments"}
+        As in :class:`FDRSVC`. A plant with fewer than two rows for each feature, or that blurs or
+        rounds, does not give its second moments, whatever is set.
+    points_per_round : int
+        At how many models plants are asked in a round: more are fewer rounds.
     feature_limit : float or str
         No plant's features, in the scale that training uses, may exceed this in size: one number
         for all, numbers with commas, one per feature, or "contract": max(|low|, |high|) of each
@@ -128,6 +133,8 @@ class RunSettings:
     secure_aggregation: bool = False
     blur: int = 0
     resolution: float = 0.0
+    metric: str = "auto"
+    points_per_round: int = 2
     output: str = "fdrsvm-run"
     resume: bool = False
     data: str = ""

@@ -46,6 +46,7 @@ from fdrsvm.estimators.search import (
     split_rows,
     tabulate,
 )
+from fdrsvm.federated.methods.bundle import MetricName
 from fdrsvm.federated.methods.subgradient import StepDecay
 from fdrsvm.federated.rounds import Callback
 from fdrsvm.model.linear_model import LinearModel
@@ -107,7 +108,7 @@ class FDRSVCCV(LinearClassifier):
         As for :class:`FDRSVC`, of the last training on all rows; the folds' rounds are not told.
     algorithm, features, epsilon, kappa, norm, support, rho, tau, step_size, step_decay, \
 worst_case, loss, max_rounds, tol, client_weights, fit_intercept, class_weight, outside, \
-n_threads, secure_aggregation, blur, resolution
+n_threads, secure_aggregation, blur, resolution, metric, points_per_round
         As for :class:`FDRSVC`, used where the grid does not vary them.
 
     Attributes
@@ -237,6 +238,8 @@ worst_case_risk_per_client_, n_iter_, stop_reason_, history_, client_labels_
         secure_aggregation: bool = False,
         blur: int = 0,
         resolution: float = 0.0,
+        metric: MetricName = "auto",
+        points_per_round: int = 2,
         callbacks: Sequence[Callback] = (),
     ) -> None:
         self._store(locals())

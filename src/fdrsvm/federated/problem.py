@@ -29,6 +29,8 @@ from fdrsvm.risk.blurred_cuts import blurred_cut
 from fdrsvm.risk.worst_case import Cut, RiskOracle
 from fdrsvm.solvers import PreparedClient
 
+ROWS_PER_ENTRY = 2  # of a model; with fewer a client keeps its second moments to itself
+
 
 @dataclass(frozen=True, eq=False)
 class ClientProblem:
@@ -55,6 +57,8 @@ class ClientProblem:
     resolution : float
         Risks are sent rounded up to a multiple of it and cuts' constants down, [resolution]; 0 is
         exact.
+    gives_moments : bool
+        Whether it gives its second moments to a method that asks for them, [moments].
     """
 
     profile: ClientProfile
@@ -65,6 +69,7 @@ class ClientProblem:
     has_solver: bool
     blur: int
     resolution: float
+    gives_moments: bool
     _solver: dict[str, Any] = field(default_factory=dict, init=False, repr=False)
 
     def __getstate__(self) -> dict[str, Any]:
@@ -131,6 +136,7 @@ def make_client(
     blur: int = 0,
     resolution: float = 0.0,
     groups: Any = None,
+    moments: bool | None = None,
 ) -> ClientProblem:
     """A client from its data, checked; arguments as in :func:`fdrsvm.worst_case_risk`.
 
@@ -141,6 +147,10 @@ def make_client(
     loss and support: still valid, and the certified gap pays for it, at most twice the resolution.
     ``groups`` are sizes of groups of neighbouring features, such as the ramps of one sensor: within
     one, moves add up, and of its weights only the largest has a price, [grouped-norm].
+
+    ``moments`` says whether the client gives its second moments to a method that asks for them,
+    [moments]; otherwise it answers with zeros. If not given, it does with two rows or more for each
+    entry of a model, neither blurred nor rounded.
     """
     if not isinstance(client_id, str) or not client_id:
         raise InvalidInputError("client_id", "must be a non-empty string", f"it is {client_id!r}")
@@ -192,7 +202,13 @@ def make_client(
         has_solver=is_hinge and is_exact and ball.box is None,
         blur=check_count(blur, "blur", least=0),
         resolution=check_non_negative(resolution, "resolution"),
+        gives_moments=moments is True,
     )
+    if moments is None:
+        # Exact sums would undo what a blur or a grid is for, and of few rows they say too much.
+        is_plain = problem.blur == 0 and problem.resolution == 0.0
+        is_many = n_samples >= ROWS_PER_ENTRY * problem.width
+        problem = replace(problem, gives_moments=is_plain and is_many)
     if problem.blur > 0 and not problem.has_solver:
         raise UnsupportedError("blur: needs the exact hinge risk without a support")
     return problem

@@ -52,6 +52,8 @@ class Problem:
     @property
     def curvature(self) -> Array: ...
     @property
+    def metric(self) -> Array: ...
+    @property
     def centre(self) -> Array: ...
     @property
     def n_normed(self) -> int: ...
@@ -123,9 +125,24 @@ def mixture_bound(
 def model_bound(cuts: Cuts, shares: Array, radius: float) -> Bound: ...
 def slope_by_client(cuts: Cuts, shares: Array) -> Array: ...
 def distance_bound(
-    cuts: Cuts, centre: Array, level: float, shares: Array, multiplier: float
+    cuts: Cuts,
+    centre: Array,
+    level: float,
+    shares: Array,
+    multiplier: float,
+    *,
+    metric: Array | None,
+    least: float,
+    near: Array,
 ) -> float: ...
 def minimise(cuts: Cuts, *, radius: float, tol: float, max_iter: int) -> Minimisation: ...
 def project(
-    cuts: Cuts, centre: Array, level: float, *, tol: float, max_iter: int
+    cuts: Cuts,
+    centre: Array,
+    level: float,
+    *,
+    metric: Array | None,
+    least: float,
+    tol: float,
+    max_iter: int,
 ) -> Projection: ...

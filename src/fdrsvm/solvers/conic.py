@@ -30,15 +30,20 @@ _TOL = 1e-12
 def run_clarabel(
     curvature: Array, cost: Array, A: Any, b: Array, cones: list[Any], tol: float
 ) -> tuple[Array, Array]:
-    """The x with the least x' diag(curvature) x / 2 + cost.x where b - A x lies in the cones.
+    """The x with the least x' H x / 2 + cost.x where b - A x lies in the cones.
 
+    ``curvature`` is H's diagonal, or what of H is not zero, in its first rows and columns.
     Returns x and the constraints' multipliers; where Clarabel fails they may not be finite.
     """
     settings = clarabel.DefaultSettings()
     settings.verbose = False
     settings.max_threads = 1
     settings.tol_gap_abs = settings.tol_gap_rel = settings.tol_feas = tol
-    H = sparse.csc_matrix(sparse.diags_array(curvature))
+    if curvature.ndim == 1:
+        H = sparse.csc_matrix(sparse.diags_array(curvature))
+    else:  # its upper half
+        rest = cost.size - len(curvature)
+        H = sparse.csc_matrix(np.pad(np.triu(curvature), ((0, rest), (0, rest))))
     answer = clarabel.DefaultSolver(H, cost, A, b, cones, settings).solve()
     return np.array(answer.x), np.array(answer.z)
 
@@ -99,7 +104,9 @@ def conic_master(problem: master.Problem) -> tuple[Array, Array, float] | None:
     pieces = [(cuts, -problem.constants), ({"values": weights[None, :]}, level)]
     A, b, cones = _constraints(pieces, problem.norm, problem.groups, Q)
     curvature, cost = np.zeros(A.shape[1]), np.zeros(A.shape[1])
-    if problem.levelled:
+    if problem.metric.size:
+        curvature, cost[:Q] = problem.metric, -(problem.metric @ problem.centre)
+    elif problem.levelled:
         curvature[:Q], cost[:Q] = problem.curvature, -problem.curvature * problem.centre
     else:
         cost[Q + 1 : Q + 1 + G] = problem.alphas

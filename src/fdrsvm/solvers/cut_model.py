@@ -134,13 +134,46 @@ def slope_by_client(model: CutModel, shares: Array) -> Array:
     return kernels.slope_by_client(model.kernel, plain(shares))
 
 
+@dataclass(frozen=True)
+class Metric:
+    """How far apart two models are: 1/2 (u - c)' matrix (u - c), in place of 1/2 ||u - c||^2.
+
+    Attributes
+    ----------
+    matrix : ndarray of shape (width, width)
+        Symmetric.
+    least : float
+        Above 0; no eigenvalue is smaller.
+    """
+
+    matrix: Array
+    least: float
+
+
 def distance_bound(
-    model: CutModel, centre: Array, level: float, shares: Array, multiplier: float
+    model: CutModel,
+    centre: Array,
+    level: float,
+    shares: Array,
+    multiplier: float,
+    *,
+    metric: Metric | None = None,
+    near: Array | None = None,
 ) -> float:
-    """A lower bound on 1/2 ||u - centre||^2 over the models u with M(u) <= level.
+    """A lower bound on the distance 1/2 ||u - centre||^2 over the models u with M(u) <= level.
 
     The minimum over all u of that plus ``multiplier`` (not negative) times the excess over the
     level of the cut that ``shares``, made feasible, combine: the norm's proximal operator. -inf if
-    the numbers prove nothing.
+    the numbers prove nothing. In a ``metric`` a bound on that minimum, the better the closer
+    ``near`` is to where it is, [metric-bound].
     """
-    return kernels.distance_bound(model.kernel, plain(centre), level, plain(shares), multiplier)
+    return kernels.distance_bound(
+        model.kernel,
+        plain(centre),
+        level,
+        plain(shares),
+        multiplier,
+        metric=None if metric is None else plain(metric.matrix),
+        least=1.0 if metric is None else metric.least,
+        near=plain(centre if near is None else near),
+    )

@@ -1,7 +1,8 @@
 """The two problems a level bundle method's server solves each round, on its model of the objective.
 
 Primal   minimise M(w) (``minimise_model``), and
-         minimise 1/2 ||w - c||^2 where M(w) <= level (``project_onto_level``)
+         minimise 1/2 ||w - c||^2 where M(w) <= level (``project_onto_level``), or
+         1/2 (w - c)' B (w - c) in a metric B
 Dual     shares pi_gk >= 0 of each client's cuts with sum 1: the bound of [model-bound]; for the
          projection also a multiplier mu >= 0 of the level
 Link     w - c + mu (sum alpha pi v + (sum alpha pi sigma) u) = 0, u a subgradient of the norm at w
@@ -25,7 +26,7 @@ from fdrsvm.core.arrays import Array
 from fdrsvm.core.vectors import plain
 from fdrsvm.native import master as kernels
 from fdrsvm.solvers.conic import conic_master
-from fdrsvm.solvers.cut_model import CutModel, ModelBound
+from fdrsvm.solvers.cut_model import CutModel, Metric, ModelBound
 
 _MAX_ITER = 100  # Newton steps; on real runs 43 were the most
 # The method stops on an estimate of its own, but success is a matter of the certified gap. It aims
@@ -111,15 +112,26 @@ def minimise_model(model: CutModel, *, tol: float = 1e-9, radius: float = np.inf
 
 
 def project_onto_level(
-    model: CutModel, centre: Array, level: float, *, tol: float = 1e-9
+    model: CutModel,
+    centre: Array,
+    level: float,
+    *,
+    tol: float = 1e-9,
+    metric: Metric | None = None,
 ) -> MasterSolution:
-    """The model nearest to ``centre`` with M(w) <= level.
+    """The model nearest to ``centre`` with M(w) <= level, by the Euclidean distance or a metric's.
 
     ``tol`` is aimed at, relative to the squared distance; the answer counts as solved at 1e-4,
     since a level method needs no more and a thin set allows no more.
     """
     task = kernels.project(
-        model.kernel, plain(centre), level, tol=_MARGIN * tol, max_iter=_MAX_ITER
+        model.kernel,
+        plain(centre),
+        level,
+        metric=None if metric is None else plain(metric.matrix),
+        least=1.0 if metric is None else metric.least,
+        tol=_MARGIN * tol,
+        max_iter=_MAX_ITER,
     )
     excess = abs(task.value_at_centre - level)
     highest = level + _LEVEL_SLACK * task.value_at_0 + _EXCESS_SLACK * excess
