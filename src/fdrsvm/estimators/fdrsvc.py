@@ -17,6 +17,7 @@ from fdrsvm.federated.methods.bundle import METRICS, MetricName
 from fdrsvm.federated.methods.subgradient import StepDecay
 from fdrsvm.federated.rounds import Callback
 from fdrsvm.risk.ball import WORST_CASES, Support, WorstCase
+from fdrsvm.risk.feature_maps import Features
 
 __all__ = ["FDRSVC"]
 
@@ -217,6 +218,16 @@ class FDRSVC(FederatedClassifier):
             same,
         )
 
+    def _features(self, data: TrainingData) -> Features | None:
+        features = super()._features(data)
+        groups = None if features is None or self.norm == "l1" else features.groups
+        if self.algorithm.startswith("admm") and groups is not None and max(groups) > 1:
+            raise UnsupportedError(
+                f"algorithm={self.algorithm!r} cannot price a curve by its steepest piece, as "
+                f"norm={self.norm!r} does; use algorithm='bundle' or 'subgradient', or norm='l1'"
+            )
+        return features
+
     def _method(self) -> Any:
         if self.algorithm == "bundle":
             return Bundle(metric=self.metric, points_per_round=self.points_per_round)
@@ -237,7 +248,7 @@ class FDRSVC(FederatedClassifier):
                 "support=None only; use algorithm='bundle' or 'subgradient'"
             )
         if not is_hinge and self.support is not None:
-            raise UnsupportedError("a support is possible with loss='hinge' only")
+            raise UnsupportedError("a support is possible with loss='hinge' only; use support=None")
         if self.worst_case == "paper" and (self.algorithm != "subgradient" or self.support is None):
             raise UnsupportedError(
                 "worst_case='paper' is what the paper's subgradient method follows on a box: it "
