@@ -21,21 +21,19 @@ def sensors_of(features: Features | None, rows: Array) -> Array:
     """The sensors of each row of features, as far as they can be told; without a map the rows."""
     if isinstance(features, AdditiveFeatures):
         ramps = rows[:, : features.n_sensors * features.n_knots]
-        rises = ramps.reshape(len(rows), features.n_sensors, -1).sum(axis=2)
+        rises = ramps.reshape(-1, features.n_sensors, features.n_knots).sum(axis=2)
         return np.asarray(features.low + features.width * rises / features.span)
     if isinstance(features, FourierFeatures):
         return features.low + features.width * _shares_of(features.frequencies, rows)
     return rows
 
 
-def are_features(
-    features: Features | None, rows: Array, slack: float
-) -> npt.NDArray[np.bool_]:
+def are_features(features: Features | None, rows: Array, slack: float) -> npt.NDArray[np.bool_]:
     """Which rows are features of some sensors: sums of several rows are not, where a map bends."""
-    fits = np.ones(len(rows), dtype=bool)
+    fits: npt.NDArray[np.bool_] = np.ones(len(rows), dtype=bool)
     if isinstance(features, FourierFeatures):  # quickly said of most: each pair is on a circle
         lengths = np.hypot(*np.hsplit(rows, 2))
-        fits = (np.abs(lengths - features.scale) <= slack).all(axis=1)
+        fits &= (np.abs(lengths - features.scale) <= slack).all(axis=1)
     if features is not None:
         likely = rows[fits]
         again = features.apply(sensors_of(features, likely))
