@@ -5,6 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from fdrsvm import AdditiveMap
 from fdrsvm.errors import CorruptDataError, InvalidInputError
 from fdrsvm.federated import ADMM, Bundle, InProcess, Subgradient, run_rounds
 from fdrsvm.federated.messages import encode
@@ -144,6 +145,32 @@ def test_every_method_can_be_audited(parts, method):
     for audit in (audits.of_clients, audits.of_sums):
         assert all(client.n_cuts >= 12 for client in audit.clients)
         assert 0 <= audit.n_recovered <= audit.n_rows == 398
+
+
+@pytest.mark.parametrize("features", ["additive", AdditiveMap(n_knots=2, pairs="all"), "fourier"])
+def test_what_is_recovered_of_a_map_are_sensors(features, rng):
+    parts = {}
+    for name in ("east", "north", "west"):
+        X = rng.random((30, 4))
+        parts[name] = X, np.where(np.abs(X[:, 0] - 0.5) > 0.25 * rng.random(30), 1.0, -1.0)
+    given = {"rounds": 60, "limits": UNIT, "features": features, "kappa": np.inf}
+    audits = run_and_audit(parts, Subgradient(step_size=3.0), **given)
+    for client in audits.of_clients.clients:
+        X, y = parts[client.client_id]
+        assert client.claims.rows.shape[1] == 4
+        assert client.n_recovered == true_rows(client.claims, X) > 0
+        assert client.precision == 1.0  # sums of rows are no features of sensors
+        labels = [y[np.abs(X - row).max(axis=1).argmin()] for row in client.claims.rows]
+        assert client.claims.labels.tolist() == labels
+    assert 0 < audits.of_sums.n_recovered <= 90
+    half = audits.half_known_of_clients
+    assert [client.n_rows for client in half.clients] == [15] * 3
+    assert half.n_recovered > 0
+
+
+def test_a_map_that_the_recorded_models_do_not_have_is_named(recording):
+    with pytest.raises(InvalidInputError, match="must make the 30 features of the recorded models"):
+        audit_leak(recording, features=AdditiveMap().over(30))
 
 
 def test_a_private_run_shows_no_cut(parts):
