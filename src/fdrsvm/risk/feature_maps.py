@@ -87,8 +87,9 @@ class FeatureMap(ABC):
         else:
             low, high = np.zeros(n_sensors), np.ones(n_sensors)
         # A sensor that cannot move has no range to be a share of: any unit will do.
-        width = np.where(high > low, high * 0.5 - low * 0.5, 0.5) * 2.0
-        if not ((width >= _NARROWEST) & (width <= _WIDEST)).all():
+        with np.errstate(over="ignore"):
+            width = np.where(high > low, high - low, 1.0)
+        if not _are_ranges(width):
             raise InvalidInputError(
                 "features: limits",
                 f"must be apart by {_NARROWEST:g} to {_WIDEST:g}; scale the sensors",
@@ -205,6 +206,10 @@ class FourierMap(FeatureMap):
         gamma = _WIDE / low.size if self.gamma == "scale" else float(self.gamma)
         directions = _directions(self.n_components // 2, low.size, self.random_state)
         return FourierFeatures(low, width, width, np.sqrt(2.0 * gamma) * directions)
+
+
+def _are_ranges(width: Array) -> bool:
+    return bool(((width >= _NARROWEST) & (width <= _WIDEST)).all())
 
 
 def _check_pairs(pairs: Any) -> tuple[tuple[int, int], ...]:
@@ -346,7 +351,8 @@ class Features(ABC):
                 "features: a map makes dense features of all values; give a dense X, or take "
                 "features='linear'"
             )
-        return np.ascontiguousarray(self.of_shares((X - self.low) / self.width))
+        with np.errstate(over="ignore", invalid="ignore"):  # whoever sums them up refuses infinity
+            return np.ascontiguousarray(self.of_shares((X - self.low) / self.width))
 
     def ball(self, epsilon: float, kappa: float, norm: Norm, support: Support) -> dict[str, Any]:
         """The ball around the features that holds a ball around the sensors.
@@ -570,8 +576,9 @@ def read_features(kind: Any, settings: Mapping[str, Any], arrays: Mapping[str, A
     n_sensors = np.size(given["low"])
     for name in ("low", "width", "span"):
         given[name] = check_vector(given[name], f"features: {name}", n_sensors, "sensors")
-        if name != "low" and not (given[name] > 0.0).all():
-            raise InvalidInputError(f"features: {name}", "must be positive", "some are not")
+        if name != "low" and not _are_ranges(given[name]):
+            rule = f"must be from {_NARROWEST:g} to {_WIDEST:g}"
+            raise InvalidInputError(f"features: {name}", rule, "some are not")
     if made is AdditiveFeatures:
         placed = AdditiveMap(**settings).between(given["low"], given["width"])
         return replace(placed, span=given["span"])
