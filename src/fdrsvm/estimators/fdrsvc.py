@@ -17,7 +17,7 @@ from fdrsvm.federated.methods.bundle import METRICS, MetricName
 from fdrsvm.federated.methods.subgradient import StepDecay
 from fdrsvm.federated.rounds import Callback
 from fdrsvm.risk.ball import WORST_CASES, Support, WorstCase
-from fdrsvm.risk.feature_maps import Features
+from fdrsvm.risk.feature_maps import AdditiveMap, read_map
 
 __all__ = ["FDRSVC"]
 
@@ -218,16 +218,6 @@ class FDRSVC(FederatedClassifier):
             same,
         )
 
-    def _features(self, data: TrainingData) -> Features | None:
-        features = super()._features(data)
-        groups = None if features is None or self.norm == "l1" else features.groups
-        if self.algorithm.startswith("admm") and groups is not None and max(groups) > 1:
-            raise UnsupportedError(
-                f"algorithm={self.algorithm!r} cannot price a curve by its steepest piece, as "
-                f"norm={self.norm!r} does; use algorithm='bundle' or 'subgradient', or norm='l1'"
-            )
-        return features
-
     def _method(self) -> Any:
         if self.algorithm == "bundle":
             return Bundle(metric=self.metric, points_per_round=self.points_per_round)
@@ -246,6 +236,12 @@ class FDRSVC(FederatedClassifier):
             raise UnsupportedError(
                 f"algorithm={self.algorithm!r} solves the clients' problems for loss='hinge' and "
                 "support=None only; use algorithm='bundle' or 'subgradient'"
+            )
+        has_curves = isinstance(read_map(self.features), AdditiveMap)
+        if self.algorithm.startswith("admm") and has_curves and self.norm != "l1":
+            raise UnsupportedError(
+                f"algorithm={self.algorithm!r} cannot price a curve by its steepest piece, as "
+                f"norm={self.norm!r} does; use algorithm='bundle' or 'subgradient', or norm='l1'"
             )
         if not is_hinge and self.support is not None:
             raise UnsupportedError("a support is possible with loss='hinge' only; use support=None")
