@@ -10,8 +10,10 @@ from fdrsvm.errors import CorruptDataError, InvalidInputError
 from fdrsvm.federated import ADMM, Bundle, InProcess, Subgradient, run_rounds
 from fdrsvm.federated.messages import encode
 from fdrsvm.federated.methods import OneVsRest, OneVsRestProblem, PrivateSubgradient
+from fdrsvm.federated.moments import unpacked
 from fdrsvm.federated.problem import make_client
 from fdrsvm.privacy import Recorded, audit_leak, audit_sums, read_recording
+from fdrsvm.privacy.leak_audit import _summed
 from fdrsvm.privacy.leak_trial import audit_folder, half_of, leak_table, run_and_audit
 from fdrsvm.privacy.recording import Recording
 from tests.privacy.cases import breast_cancer
@@ -127,6 +129,22 @@ def test_sums_are_the_weighted_sums(recording, rows):
     assert of_sum.client_id == "all"
     assert of_sum.n_recovered == alone.n_recovered
     np.testing.assert_allclose(of_sum.claims.rows, alone.claims.rows, atol=1e-9)
+
+
+@pytest.mark.parametrize("silent", [None, "b"])
+def test_moments_of_sums_count_where_all_clients_gave_them(silent, rng, tmp_path):
+    X = rng.random((40, 3))
+    y = rng.choice([-1.0, 1.0], 40)
+    names = ("a", "b", "c")
+    problems = [make_client(name, X, y, moments=name != silent) for name in names]
+    method = Bundle(metric="second-moments")
+    run_rounds(Recorded(InProcess(problems), tmp_path), method, max_rounds=1, tol=0.0)
+    exchanges = _summed(read_recording(tmp_path), np.array([0.5, 0.25, 0.25]))
+    sent = [update.values["moments"] for _, update in exchanges if "moments" in update.values]
+    if silent:
+        assert sent == []
+    else:
+        np.testing.assert_allclose(unpacked(sent[0]), X.T @ X / 40, rtol=1e-12)
 
 
 def test_sums_leak_and_sums_of_blurred_cuts_do_not(parts):

@@ -48,6 +48,7 @@ _SMALLEST_SHARE = 1e-3  # of a row's mass; below, rounding is divided by too lit
 _LARGEST_ENTRY = 1e6
 _LARGEST_ERROR = 1e-3  # of a row's mass: what a piece of a risk may be off by
 _NO_MOMENT = 1e-9  # of the largest: what rounding leaves where no row is
+_FLAT = 1e-6  # of the largest: less is as if no row went there
 _UNSURE = 1e-2  # a solver's cut: how near to the margin a row may have any share
 
 
@@ -317,8 +318,9 @@ def _is_within_moments(signed: Array, observed: Observations) -> _Mask:
     if observed.moments is None:
         return np.ones(len(signed), dtype=bool)
     sizes, directions = np.linalg.eigh(observed.moments)
-    # Where no row has any part, rounding has some.
-    along = signed @ directions / np.sqrt(np.maximum(sizes, _NO_MOMENT * sizes[-1]))
+    # Where no row has any part, what a claim is off by has some.
+    least = _FLAT * float(np.abs(sizes).max())
+    along = signed @ directions / np.sqrt(np.maximum(sizes, least))
     part = float(observed.masses.min()) * (along**2).sum(axis=1)
     return np.asarray(part <= 1.0 + _LARGEST_ERROR)
 

@@ -320,6 +320,8 @@ def _summed(recording: Recording, alphas: Array) -> list[tuple[Broadcast, Update
             )
             for name in first.values
             if not name.endswith(("squares", "own"))
+            # Sums that lack somebody's rows bound nobody's; who gives is known from N and P.
+            and (not name.endswith("moments") or all(got.values[name].any() for _, got in whole))
         }
         sums.append((asked, replace(first, client_id=SUM, values=values)))
     if not sums:
