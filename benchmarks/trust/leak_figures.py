@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import product
 from typing import Any
 
@@ -15,6 +15,7 @@ from fdrsvm.errors import InvalidInputError
 from fdrsvm.federated import ADMM, Bundle, Subgradient
 from fdrsvm.privacy.leak_audit import LeakAudit
 from fdrsvm.privacy.leak_trial import Audits, run_and_audit
+from fdrsvm.risk.feature_maps import make_features
 
 Parts = dict[str, tuple[Array, Array]]
 
@@ -64,6 +65,7 @@ class LeakFigure:
     half_from_clients: int
     half_from_sums: int
     precision: float | None  # of what is claimed from clients
+    features: str = "linear"
 
     @property
     def hides_all(self) -> bool:
@@ -137,10 +139,13 @@ def measure_leaks(
     **client_settings: Any,
 ) -> Iterator[LeakFigure]:
     """Runs and attacks, one after the other; a blur of None is the covering one."""
+    chosen = client_settings.get("features", "linear")
     for name in data:
         parts = unit_parts(name, n_clients, seed)
-        n_features = next(iter(parts.values()))[0].shape[1]
-        width = n_features + int(client_settings.get("fit_intercept", False))
+        n_sensors = next(iter(parts.values()))[0].shape[1]
+        placed = make_features(chosen, n_sensors, None)
+        width = n_sensors if placed is None else placed.n_outputs
+        width += int(client_settings.get("fit_intercept", False))
         for method in methods:
             if method not in METHODS:
                 raise InvalidInputError(
@@ -158,7 +163,36 @@ def measure_leaks(
                     resolution=resolution,
                     **client_settings,
                 )
-                yield _figure(name, method, width, n_blurred, resolution, audits)
+                figure = _figure(name, method, width, n_blurred, resolution, audits)
+                yield replace(figure, features=chosen)
+
+
+def measure_maps(data: Sequence[str] = ("pump",)) -> Leaks:
+    """Straight lines, curves and waves on the same rows."""
+    figures: list[LeakFigure] = []
+    for name, features in product(data, ("linear", "additive", "fourier")):
+        # The ADMM does not know the groups of features that curves are.
+        methods = [one for one in MEASURED if one != "ADMM" or features != "additive"]
+        runs = measure_leaks([name], methods, (0,), (0.0,), kappa=float("inf"), features=features)
+        figures += runs
+    return Leaks(tuple(figures))
+
+
+def maps_to_markdown(result: Leaks) -> str:
+    """A table, a run a line: what is made of sensors, and the rows of sensors that get out."""
+    lines = [
+        "| data | method, rounds | features | width | rows | from clients | claims that are right "
+        "| from sums |",
+        "|---|---|---|---|---|---|---|---|",
+    ]
+    for one in sorted(result.figures, key=lambda one: (one.data, one.method)):
+        right = "-" if one.precision is None else f"{one.precision:.0%}"
+        lines.append(
+            f"| {one.data} | {one.method}, {one.n_rounds} | {one.features} | {one.width} "
+            f"| {one.n_rows} | {one.from_clients} ({one.from_clients / one.n_rows:.0%}) "
+            f"| {right} | {one.from_sums} ({one.from_sums / one.n_rows:.0%}) |"
+        )
+    return "\n".join(lines) + "\n"
 
 
 def _figure(

@@ -323,6 +323,23 @@ def test_audit_leak_shows_what_blur_and_resolution_cost_and_buy(home, capsys):
     assert "blur: must be given once" in twice
 
 
+def test_audit_leak_finds_sensors_behind_a_map(home, capsys):
+    options = ("--set", "algorithm=subgradient", "--set", "kappa=inf", "--rounds", "40")
+    bent = ("--features", "additive")
+    code, out, err = call(capsys, "audit-leak", home / "plants", *options, *bent)
+    assert (code, err) == (0, "")
+    (total,) = [line.split() for line in out.splitlines() if line.startswith("in all")]
+    assert int(total[6]) > 0  # recovered
+    _, straight, _ = call(capsys, "audit-leak", home / "plants", *options)
+    assert straight.splitlines()[0] != out.splitlines()[0]
+    both = error_line(capsys, "audit-leak", home / "plants", *bent, "--set", "features=linear")
+    assert "features: must be given once" in both
+    wrong = error_line(capsys, "audit-leak", home / "plants", "--features", "curves")
+    assert "must be one of 'linear', 'additive'" in wrong
+    unscaled = error_line(capsys, "audit-leak", home / "plants", *bent, "--scaling", "standard")
+    assert "features: needs limits of the sensors; --scaling standard sets none" in unscaled
+
+
 @pytest.mark.parametrize(
     ("objective", "gap", "end"),
     [
@@ -349,7 +366,8 @@ def test_audit_leak_takes_a_recording(home, tmp_path, capsys):
     assert (code, err) == (0, "")
     assert [line.split()[0] for line in out.splitlines()] == ["client", *CLIENTS, "in"]
     assert "-" in out.splitlines()[1]  # without the true rows nothing is graded
-    for option in (("--blur", "0"), ("--rounds", "300"), ("--set", "algorithm=subgradient")):
+    given = ("--set", "algorithm=subgradient"), ("--features", "additive")
+    for option in (("--blur", "0"), ("--rounds", "300"), *given):
         line = error_line(capsys, "audit-leak", "--recording", tmp_path / "messages", *option)
         assert f"{option[0]}: must not be given with --recording" in line
     line = error_line(capsys, "audit-leak", "--recording", tmp_path / "none")

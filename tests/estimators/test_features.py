@@ -12,6 +12,7 @@ from fdrsvm.errors import (
     CorruptDataError,
     DegenerateModelWarning,
     InvalidInputError,
+    NumericalError,
     UnsupportedError,
 )
 from fdrsvm.estimators.search import choose
@@ -87,7 +88,15 @@ def test_files_keep_the_map(rings, features, estimator, tmp_path):
         ({"pairs": [[1, 0]]}, {}),
         ({"kind": "hats"}, {}),
         ({"more": 1}, {}),
+        ({"n_knots": True}, {}),
+        ({"n_knots": 10**30}, {}),
+        ({"pairs": "all"}, {}),
+        ({"pairs": [[0, 5]]}, {}),
+        ({"kind": "fourier"}, {}),
         ({}, {"features.width": np.array([1.0, -1.0])}),
+        ({}, {"features.width": np.array([1.0, 1e-320])}),
+        ({}, {"features.width": np.ones((2, 2))}),
+        ({}, {"features.span": np.array([1.0, 1e308])}),
         ({}, {"features.low": np.array([np.nan, 0.0])}),
         ({}, {"features.low": np.zeros(3)}),
         ({}, {"features.frequencies": np.zeros((1, 2))}),
@@ -147,6 +156,92 @@ def test_sparse_rows_have_no_map():
 
     with pytest.raises(UnsupportedError, match="dense"):
         FDRSVC(features="additive").fit(sparse.csr_array(np.eye(4)), [0, 1, 0, 1])
+
+
+@pytest.mark.parametrize(
+    ("make", "said"),
+    [
+        (lambda: AdditiveMap(n_knots=0), "n_knots: must be a whole number, at least 1; it is 0"),
+        (lambda: AdditiveMap(n_knots=10**9), "at most 20000 features; 2 sensors make 2000000000"),
+        (lambda: AdditiveMap(pairs=[(0, 2)]), "pairs: must be columns below 2"),
+        (lambda: AdditiveMap(pairs=[(0, 0)]), "pairs: must be of two columns"),
+        (lambda: AdditiveMap(pairs=[(0, 1), (1, 0)]), "pairs: must differ"),
+        (lambda: AdditiveMap(pairs=[("a", "b")]), "pairs: must be a whole number"),
+        (lambda: AdditiveMap(pairs="some"), "pairs: must be one of 'all'"),
+        (lambda: AdditiveMap(limits=(1.0, 0.0)), "column 0 has low 1 and high 0"),
+        (lambda: AdditiveMap(limits=(np.nan, 1.0)), r"limits \(low\): must be a finite number"),
+        (lambda: AdditiveMap(limits=("a", 1.0)), "limits: must be numbers, or one per sensor"),
+        (lambda: AdditiveMap(limits=([0.0, 0.0, 0.0], 1.0)), "one entry for each"),
+        (lambda: AdditiveMap(limits=(0.0, 1e-320)), "apart by 1e-100 to 1e.100; scale the sensors"),
+        (lambda: FourierMap(limits=(-1e308, 1e308)), "apart by 1e-100 to 1e.100"),
+        (lambda: FourierMap(n_components=3), "n_components: must be even"),
+        (lambda: FourierMap(n_components=10**8), "at most 20000 features"),
+        (lambda: FourierMap(gamma="wide"), "gamma: must be one of 'scale'"),
+        (lambda: FourierMap(random_state=None), "random_state: must be a whole number"),
+        (lambda: "adaptive", "must be one of 'linear', 'additive', 'additive-pairs', 'fourier'"),
+        (lambda: {"map": "additive", "knots": 3}, "parameters of AdditiveMap; unknown: {'knots'}"),
+    ],
+)
+def test_impossible_maps_are_refused_before_they_are_built(rings, make, said):
+    X, y, _ = rings
+    with pytest.raises(InvalidInputError, match=said):
+        FDRSVC(features=make(), epsilon=0.001).fit(X, y)
+
+
+def test_pairs_of_too_many_sensors_are_counted_and_not_listed():
+    with pytest.raises(InvalidInputError, match="100000 sensors make 20000400000"):
+        make_features("additive-pairs", 100_000, None)
+
+
+@pytest.mark.parametrize("features", MAPS[:3])
+def test_rows_that_no_model_can_score_are_refused_in_words(rings, features):
+    X, y, _ = rings
+    model = FDRSVC(features=features, epsilon=0.001, tol=1e-2).fit(X, y)
+    linear = model._linear_model()
+    for rows, said in (
+        ([[np.nan, 0.5]], "every value must be finite; row 0, column 0 is nan"),
+        ([[0.5, np.inf]], "column 1 is inf"),
+        ([[0.5]], "must have the 2 features of training; it has 1"),
+        (np.zeros((1, linear.coef.shape[1])), "must have the 2 features of training"),
+        (np.zeros((0, 2)), "at least one sample"),
+    ):
+        with pytest.raises(InvalidInputError, match=said):
+            linear.decision_function(rows)
+    for beyond in ([[1e308, 1e308]], [[-1e308, 1e308]]):
+        with pytest.raises(NumericalError, match="row 0 overflows"):
+            linear.decision_function(beyond)
+        with pytest.raises(NumericalError, match="row 0 overflows"):
+            model.predict(beyond)
+    far = linear.decision_function([[1e6, -1e6]])
+    assert np.isfinite(far).all()
+    assert linear.features.apply(np.zeros((0, 2))).shape == (0, linear.coef.shape[1])
+
+
+@pytest.mark.parametrize("features", MAPS[:3])
+def test_one_sensor_and_sensors_that_never_move_are_no_exception(rings, features):
+    X, y, _ = rings
+    stuck = np.column_stack([X, np.full(len(X), 0.3)])
+    given = {"features": features, "epsilon": 0.001, "tol": 1e-2}
+    for rows, support in (
+        (X[:, :1], None),
+        (stuck, None),
+        (stuck, ([0.0, 0.0, 0.3], [1.0, 1.0, 0.3])),
+    ):
+        model = FDRSVC(**given, support=support).fit(rows, y)
+        assert model.gap_ <= 1e-2
+        assert model.score(rows, y) > 0.6
+
+
+def test_data_frames_keep_their_names_with_maps(rings):
+    pandas = pytest.importorskip("pandas")
+    X, y, _ = rings
+    frame = pandas.DataFrame(X, columns=["torque", "speed"])
+    model = FDRSVC(features="additive", epsilon=0.001, tol=1e-2).fit(frame, y)
+    assert model.score(frame, y) > 0.9
+    linear = model._linear_model()
+    assert linear.feature_names == ("torque", "speed")
+    with pytest.raises(InvalidInputError, match="column 0 is 'speed', not 'torque'"):
+        linear.predict(frame[["speed", "torque"]])
 
 
 def test_the_search_chooses_the_map(rings):

@@ -13,6 +13,7 @@ from fdrsvm.federated.federation import Federation
 from fdrsvm.federated.limits import Limits
 from fdrsvm.federated.problem import evaluate, make_client
 from fdrsvm.federated.screen import Answers, Screen
+from fdrsvm.risk.feature_maps import AdditiveMap, FourierMap
 from tests.federated.cases import NORMS
 
 
@@ -160,3 +161,41 @@ def test_a_cuts_constant_on_a_box_is_the_mass_inside_the_margin(norm, rng):
         losses = 1.0 - q.labels * (q.points @ w + b)
         surely, perhaps = q.weights[losses > 1e-9].sum(), q.weights[losses > -1e-9].sum()
         assert surely - 1e-12 <= cut.constant <= perhaps + 1e-12
+
+
+MAPS = [
+    AdditiveMap(n_knots=4),
+    AdditiveMap(n_knots=3, pairs="all", pair_knots=3, limits=(-0.5, [1.0, 0.25])),
+    FourierMap(n_components=12),
+]
+
+
+@pytest.mark.parametrize("chosen", MAPS, ids=lambda one: one.name)
+@pytest.mark.parametrize("reach", [0.3, 1.0, [2.0, 0.0]], ids=str)
+def test_features_keep_to_what_follows_from_the_limits_of_sensors(chosen, reach, rng):
+    """Never more, over a fine grid of all sensors within the limits; and reached, but by waves."""
+    features = chosen.over(2)
+    sensors = Limits.checked(reach, 2, resolution=0.1)
+    mapped = sensors.mapped(features)
+    ends = [
+        np.append(np.linspace(-r, r, 61), features.low[j]) for j, r in enumerate(sensors.features)
+    ]
+    grid = np.array(
+        list(
+            itertools.product(
+                *(e[np.abs(e) <= r] for e, r in zip(ends, sensors.features, strict=True))
+            )
+        )
+    )
+    largest = np.abs(features.apply(grid)).max(axis=0)
+    assert (largest <= mapped.features).all()
+    assert mapped.outside(features.apply(grid)).size == 0
+    if not isinstance(chosen, FourierMap):
+        np.testing.assert_allclose(largest, mapped.features, rtol=1e-12)
+    assert (mapped.resolution, mapped.loss) == (0.1, sensors.loss)
+
+
+def test_pieces_between_the_ends_have_limits_where_sensors_have_none():
+    mapped = Limits.checked(None, 1).mapped(AdditiveMap(n_knots=4, limits=(0.0, 2.0)).over(1))
+    assert mapped.features.tolist() == [np.inf, 0.5, 0.5, np.inf]
+    assert Limits.checked(None, 3).mapped(FourierMap(n_components=8).over(3)).are_finite

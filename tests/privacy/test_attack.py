@@ -8,13 +8,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import linprog
 
-from fdrsvm.federated import ADMM, InProcess, make_client
+from fdrsvm import AdditiveMap
+from fdrsvm.federated import ADMM, Bundle, InProcess, make_client
 from fdrsvm.federated.methods import FedAvg, Subgradient
 from fdrsvm.federated.problem import evaluate
-from fdrsvm.privacy.attack import KnownRows, recover_rows
+from fdrsvm.privacy.attack import KnownRows, _is_within_moments, recover_rows
 from fdrsvm.privacy.leak_trial import run_and_audit
 from fdrsvm.privacy.observations import Observations, observe
 from fdrsvm.privacy.pieces import common_directions, spans_of
+from fdrsvm.risk.feature_maps import make_features
 from fdrsvm.risk.worst_case import RiskOracle
 from tests.federated.cases import Recorded as InMemory
 from tests.federated.cases import blobs, problems, train
@@ -233,3 +235,46 @@ def test_a_grid_on_constants_alone_hides_no_row(rng, fit_intercept):
     rounded = replace(seen, states=states, resolution=grid)
     claims = recover_rows(rounded, (0.0, 1.0)).from_cuts
     np.testing.assert_allclose(claims.rows, X[[largest]], atol=1e-12)
+
+
+# --- second moments ---
+
+
+@settings(max_examples=50)
+@given(st.integers(0, 10**6))
+def test_no_row_has_a_larger_part_in_second_moments_than_all_have_together(seed):
+    """[moments-row], against the least eigenvalue of what is left without a row."""
+    rng = np.random.default_rng(seed)
+    n, p = int(rng.integers(2, 12)), int(rng.integers(1, 5))
+    Z = rng.normal(size=(n, p)) @ rng.normal(size=(p, p))
+    seen = replace(observations(Z, np.ones(n), np.zeros((1, p))), moments=Z.T @ Z / n)
+    assert _is_within_moments(Z, seen).all()
+    others = Z * rng.uniform(0.1, 3.0, (n, 1)) + rng.normal(size=(n, p))
+    for row, fits in zip(others, _is_within_moments(others, seen), strict=True):
+        least = np.linalg.eigvalsh(seen.moments - np.outer(row, row) / n)[0]
+        size = np.trace(seen.moments)
+        if abs(least) > 1e-2 * size:  # nearer to 0 rounding and the slack of a thousandth decide
+            assert fits == (least > 0.0)
+
+
+@pytest.mark.parametrize("fit_intercept", [True, False])
+@pytest.mark.parametrize("features", ["linear", AdditiveMap(n_knots=2)])
+def test_who_knows_all_rows_but_one_has_the_last_from_second_moments(features, fit_intercept, rng):
+    """One question and a blurred cut say nothing of it; exact sums of all rows do."""
+    X, y = rng.random((40, 3)), rng.choice([-1.0, 1.0], 40)
+    placed = make_features(features, 3, None)
+    Z = X if placed is None else placed.apply(X)
+    problem = make_client("a", Z, y, fit_intercept=fit_intercept, blur=3, moments=True)
+    transport = InMemory(InProcess([problem]))
+    train([], Bundle(metric="second-moments"), transport=transport, max_rounds=1, tol=0.0)
+    exchanges = [pair for each in transport.rounds for pair in zip(*each, strict=True)]
+    (seen,) = observe(exchanges, problem.profile, np.array([1.0 / 40]))
+    rows = np.column_stack([Z, np.ones(40)]) if fit_intercept else Z
+    known = KnownRows((y[:, None] * rows)[1:], np.full(39, 1.0 / 40))
+    found = recover_rows(seen, (0.0, 1.0), known=known, features=placed)
+    assert len(found.from_cuts.rows) == 0
+    np.testing.assert_allclose(np.abs(found.from_all.rows), X[:1], atol=1e-6)
+    without = recover_rows(replace(seen, moments=None), (0.0, 1.0), known=known, features=placed)
+    assert len(without.from_all.rows) == 0
+    all_known = KnownRows(y[:, None] * rows, np.full(40, 1.0 / 40))
+    assert len(recover_rows(seen, known=all_known, features=placed).from_all.rows) == 0

@@ -5,12 +5,15 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from fdrsvm import AdditiveMap
 from fdrsvm.errors import CorruptDataError, InvalidInputError
 from fdrsvm.federated import ADMM, Bundle, InProcess, Subgradient, run_rounds
 from fdrsvm.federated.messages import encode
 from fdrsvm.federated.methods import OneVsRest, OneVsRestProblem, PrivateSubgradient
+from fdrsvm.federated.moments import unpacked
 from fdrsvm.federated.problem import make_client
 from fdrsvm.privacy import Recorded, audit_leak, audit_sums, read_recording
+from fdrsvm.privacy.leak_audit import _summed
 from fdrsvm.privacy.leak_trial import audit_folder, half_of, leak_table, run_and_audit
 from fdrsvm.privacy.recording import Recording
 from tests.privacy.cases import breast_cancer
@@ -128,6 +131,22 @@ def test_sums_are_the_weighted_sums(recording, rows):
     np.testing.assert_allclose(of_sum.claims.rows, alone.claims.rows, atol=1e-9)
 
 
+@pytest.mark.parametrize("silent", [None, "b"])
+def test_moments_of_sums_count_where_all_clients_gave_them(silent, rng, tmp_path):
+    X = rng.random((40, 3))
+    y = rng.choice([-1.0, 1.0], 40)
+    names = ("a", "b", "c")
+    problems = [make_client(name, X, y, moments=name != silent) for name in names]
+    method = Bundle(metric="second-moments")
+    run_rounds(Recorded(InProcess(problems), tmp_path), method, max_rounds=1, tol=0.0)
+    exchanges = _summed(read_recording(tmp_path), np.array([0.5, 0.25, 0.25]))
+    sent = [update.values["moments"] for _, update in exchanges if "moments" in update.values]
+    if silent:
+        assert sent == []
+    else:
+        np.testing.assert_allclose(unpacked(sent[0]), X.T @ X / 40, rtol=1e-12)
+
+
 def test_sums_leak_and_sums_of_blurred_cuts_do_not(parts):
     """Four clients with eight blurred rows each have more of them than a cut has numbers, 31."""
     plain = run_and_audit(parts, Subgradient(), rounds=120, limits=UNIT)
@@ -144,6 +163,32 @@ def test_every_method_can_be_audited(parts, method):
     for audit in (audits.of_clients, audits.of_sums):
         assert all(client.n_cuts >= 12 for client in audit.clients)
         assert 0 <= audit.n_recovered <= audit.n_rows == 398
+
+
+@pytest.mark.parametrize("features", ["additive", AdditiveMap(n_knots=2, pairs="all"), "fourier"])
+def test_what_is_recovered_of_a_map_are_sensors(features, rng):
+    parts = {}
+    for name in ("east", "north", "west"):
+        X = rng.random((30, 4))
+        parts[name] = X, np.where(np.abs(X[:, 0] - 0.5) > 0.25 * rng.random(30), 1.0, -1.0)
+    given = {"rounds": 60, "limits": UNIT, "features": features, "kappa": np.inf}
+    audits = run_and_audit(parts, Subgradient(step_size=3.0), **given)
+    for client in audits.of_clients.clients:
+        X, y = parts[client.client_id]
+        assert client.claims.rows.shape[1] == 4
+        assert client.n_recovered == true_rows(client.claims, X) > 0
+        assert client.precision == 1.0  # sums of rows are no features of sensors
+        labels = [y[np.abs(X - row).max(axis=1).argmin()] for row in client.claims.rows]
+        assert client.claims.labels.tolist() == labels
+    assert 0 < audits.of_sums.n_recovered <= 90
+    half = audits.half_known_of_clients
+    assert [client.n_rows for client in half.clients] == [15] * 3
+    assert half.n_recovered > 0
+
+
+def test_a_map_that_the_recorded_models_do_not_have_is_named(recording):
+    with pytest.raises(InvalidInputError, match="must make the 30 features of the recorded models"):
+        audit_leak(recording, features=AdditiveMap().over(30))
 
 
 def test_a_private_run_shows_no_cut(parts):

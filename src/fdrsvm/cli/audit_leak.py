@@ -16,8 +16,14 @@ if TYPE_CHECKING:
     from fdrsvm.data.rows import DataSettings, Rows
     from fdrsvm.federated.rounds import Result
 
-_BALL = ("epsilon", "kappa", "norm", "support", "loss", "fit_intercept")
+_SHARED = ("features", "epsilon", "kappa", "norm", "support", "loss", "fit_intercept")
 _IN_UNIT_BOX = ("minmax", "limits")
+_OF_TRAINING = {
+    "rounds": "--rounds",
+    "parameters": "--set",
+    "features": "--features",
+    "blur": "--blur",
+}
 
 
 @click.command(
@@ -26,6 +32,7 @@ _IN_UNIT_BOX = ("minmax", "limits")
     epilog="""\b
 example: fdrsvm audit-leak plants/ --set algorithm=subgradient --rounds 300
          fdrsvm audit-leak plants/ --blur 4 --resolution 1e-4
+         fdrsvm audit-leak plants/ --features additive
          fdrsvm audit-leak --recording messages plants/
 """,
 )
@@ -40,6 +47,11 @@ example: fdrsvm audit-leak plants/ --set algorithm=subgradient --rounds 300
     help="As in training [minmax, with a recording none].",
 )
 @set_option("A parameter of FDRSVC, such as algorithm=subgradient")
+@click.option(
+    "--features",
+    metavar="linear|additive|additive-pairs|fourier",
+    help="What the model is linear in [linear]; what is recovered are sensors, whatever it is.",
+)
 @click.option(
     "--blur", type=click.IntRange(min=0), help="Rows that each client blurs in its cuts [0]."
 )
@@ -56,6 +68,7 @@ def audit_leak(
     rounds: int,
     scaling: str | None,
     parameters: dict[str, Any],
+    features: str | None,
     blur: int | None,
     resolution: float | None,
 ) -> None:
@@ -76,30 +89,31 @@ def audit_leak(
     method = scaling or ("minmax" if recording is None else "none")
     limits = (0.0, 1.0) if method in _IN_UNIT_BOX else None
     if recording is not None:
-        for name, option in (("rounds", "--rounds"), ("parameters", "--set"), ("blur", "--blur")):
+        for name, option in _OF_TRAINING.items():
             if context.get_parameter_source(name) is not click.core.ParameterSource.DEFAULT:
                 raise InvalidInputError(
                     option, "must not be given with --recording", "a recording is not trained again"
                 )
-        features = None
+        true = None
         if data.paths or data.named:
             rows = read_rows(data)
-            features = _by_client(rows, learn_scaling(rows, method)[1])
-        audit = audit_folder(recording, features, limits=limits, resolution=resolution or 0.0)
+            true = _by_client(rows, learn_scaling(rows, method)[1])
+        audit = audit_folder(recording, true, limits=limits, resolution=resolution or 0.0)
         say_lines(leak_table(audit))
         return
     rows = read_rows(data)
-    features = _by_client(rows, learn_scaling(rows, method)[1])
-    blur = _either(blur, parameters, "blur")
-    resolution = _either(resolution, parameters, "resolution")
-    algorithm, weights, ball = _task(parameters, rows)
+    readings = _by_client(rows, learn_scaling(rows, method)[1])
+    blur = _either(blur, parameters, "blur", 0)
+    resolution = _either(resolution, parameters, "resolution", 0.0)
+    parameters["features"] = _either(features, parameters, "features", "linear")
+    algorithm, weights, ball = _task(parameters, rows, method)
     labels = sorted(set(rows.labels))
     if len(labels) != 2:
         raise UnsupportedError(f"audit-leak: is for two classes; there are {len(labels)}")
     signs = _by_client(rows, 2.0 * (rows.labels == labels[1]) - 1.0)
     with progress("training with all messages recorded, then attacking them"):
         trial = run_and_audit(
-            {name: (features[name], signs[name]) for name in features},
+            {name: (readings[name], signs[name]) for name in readings},
             algorithm,
             rounds=rounds,
             limits=limits,
@@ -117,11 +131,11 @@ def audit_leak(
     say_lines(leak_table(trial.of_sums, trial.half_known_of_sums))
 
 
-def _either(option: Any, given: dict[str, Any], name: str) -> Any:
+def _either(option: Any, given: dict[str, Any], name: str, usual: Any) -> Any:
     """An option, or the same as a parameter; not both."""
     if option is not None and name in given:
         raise InvalidInputError(name, "must be given once", f"--{name} and --set {name} are there")
-    return given.pop(name, 0) if option is None else option
+    return given.pop(name, usual) if option is None else option
 
 
 def _outcome(result: Result, blur: int, resolution: float) -> str:
@@ -136,14 +150,14 @@ def _outcome(result: Result, blur: int, resolution: float) -> str:
     return text + "."
 
 
-def _task(given: dict[str, Any], rows: Rows) -> tuple[Any, Any, dict[str, Any]]:
+def _task(given: dict[str, Any], rows: Rows, scaling: str) -> tuple[Any, Any, dict[str, Any]]:
     """Method, client weights and ball, as FDRSVC reads them."""
     from fdrsvm.estimators.training import FitSettings, make_estimator
 
-    FitSettings(params=given).check()
+    FitSettings(params=given, scaling=scaling).check()
     estimator = make_estimator("FDRSVC", given, rows.labels)
     estimator._check_options()
-    ball = {name: getattr(estimator, name) for name in _BALL}
+    ball = {name: getattr(estimator, name) for name in _SHARED}
     return estimator._method(), estimator.client_weights, ball
 
 

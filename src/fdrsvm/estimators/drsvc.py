@@ -124,7 +124,7 @@ stop_reason_, n_clipped_, n_features_in_, feature_names_in_
         check_count(self.max_iter, "max_iter")
         is_hinge = self.loss == "hinge" or type(self.loss) is Hinge
         if not is_hinge and self.support is not None:
-            raise UnsupportedError("a support is possible with loss='hinge' only")
+            raise UnsupportedError("a support is possible with loss='hinge' only; use support=None")
         data = read_training_data(
             self,
             X,

@@ -17,6 +17,7 @@ from fdrsvm.federated.methods.bundle import METRICS, MetricName
 from fdrsvm.federated.methods.subgradient import StepDecay
 from fdrsvm.federated.rounds import Callback
 from fdrsvm.risk.ball import WORST_CASES, Support, WorstCase
+from fdrsvm.risk.feature_maps import AdditiveMap, read_map
 
 __all__ = ["FDRSVC"]
 
@@ -236,8 +237,14 @@ class FDRSVC(FederatedClassifier):
                 f"algorithm={self.algorithm!r} solves the clients' problems for loss='hinge' and "
                 "support=None only; use algorithm='bundle' or 'subgradient'"
             )
+        has_curves = isinstance(read_map(self.features), AdditiveMap)
+        if self.algorithm.startswith("admm") and has_curves and self.norm != "l1":
+            raise UnsupportedError(
+                f"algorithm={self.algorithm!r} cannot price a curve by its steepest piece, as "
+                f"norm={self.norm!r} does; use algorithm='bundle' or 'subgradient', or norm='l1'"
+            )
         if not is_hinge and self.support is not None:
-            raise UnsupportedError("a support is possible with loss='hinge' only")
+            raise UnsupportedError("a support is possible with loss='hinge' only; use support=None")
         if self.worst_case == "paper" and (self.algorithm != "subgradient" or self.support is None):
             raise UnsupportedError(
                 "worst_case='paper' is what the paper's subgradient method follows on a box: it "

@@ -8,7 +8,7 @@ all plants accept. The bounds that follow hold for every transport norm, kappa a
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -28,7 +28,8 @@ from fdrsvm.core.arrays import (
 from fdrsvm.core.losses import LOSSES, Hinge, MarginLoss, is_known
 from fdrsvm.core.vectors import dot, dual_norm
 from fdrsvm.federated.messages import ClientProfile
-from fdrsvm.risk.ball import WORST_CASES, WorstCase
+from fdrsvm.risk.ball import WORST_CASES, Box, WorstCase
+from fdrsvm.risk.feature_maps import Features
 
 _ROUNDING = 1e-9  # a row that sits on a limit may pass it by its last digits
 
@@ -79,6 +80,15 @@ class Limits:
             check_count(blur, "blur", least=0),
             check_non_negative(resolution, "resolution"),
         )
+
+    def mapped(self, features: Features) -> Limits:
+        """What follows for a map's features from these limits of its sensors, [map-limits].
+
+        Waves have limits even where nothing is agreed of sensors, and so have all ramps of a sensor
+        but the first and the last.
+        """
+        reached = features.box(Box(-self.features, self.features))
+        return replace(self, features=np.maximum(np.abs(reached.low), np.abs(reached.high)))
 
     @cached_property
     def are_finite(self) -> bool:

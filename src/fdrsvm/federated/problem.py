@@ -210,7 +210,10 @@ def make_client(
         is_many = n_samples >= ROWS_PER_ENTRY * problem.width
         problem = replace(problem, gives_moments=is_plain and is_many)
     if problem.blur > 0 and not problem.has_solver:
-        raise UnsupportedError("blur: needs the exact hinge risk without a support")
+        raise UnsupportedError(
+            "blur: needs the exact hinge risk without a support; use blur=0, or loss='hinge' and "
+            "support=None"
+        )
     return problem
 
 

@@ -10,8 +10,12 @@ Spans         what successive differences have in common, pieces.py: the only wa
               shares are fractions.
 Risks         pieces of a risk are cuts that nobody blurred, pieces.py too: they are attacked alone
               and with the others.
-Known rows    an attacker that has some of the rows takes their part out first, of cuts and of
-              risks, and looks for the others.
+Known rows    an attacker that has some of the rows takes their part out first, of cuts, of risks
+              and of second moments, and looks for the others.
+Maps          a vector that the clients' map makes of no sensors is no row; what it makes of some
+              gives them back, inverses.py.
+Moments       no row has a larger part in them than all rows together have, [moments-row]; and the
+              last row that is not known is all that is left of them.
 The grid      with a resolution constants are off by up to that much; a change by a whole row's
               mass is still told, and with an intercept its own slope tells the mass exactly.
 
@@ -28,8 +32,10 @@ import numpy as np
 import numpy.typing as npt
 
 from fdrsvm.core.arrays import Array
+from fdrsvm.privacy.inverses import are_features, sensors_of
 from fdrsvm.privacy.observations import FeatureRange, Observations, Risks
 from fdrsvm.privacy.pieces import Pieces, common_directions, pieces_of
+from fdrsvm.risk.feature_maps import Features
 
 _Mask = npt.NDArray[np.bool_]
 
@@ -41,11 +47,16 @@ _SLACK = 1e-6  # of limits and of the intercept's +-1
 _SMALLEST_SHARE = 1e-3  # of a row's mass; below, rounding is divided by too little
 _LARGEST_ENTRY = 1e6
 _LARGEST_ERROR = 1e-3  # of a row's mass: what a piece of a risk may be off by
+_NO_MOMENT = 1e-9  # of the largest: what rounding leaves where no row is
+_FLAT = 1e-6  # of the largest: less is as if no row went there
 _UNSURE = 1e-2  # a solver's cut: how near to the margin a row may have any share
 
 
 class Claims(NamedTuple):
-    """Rows that an attack claims to have seen, and their labels; 0 where only y x is known."""
+    """Rows of sensors that an attack claims to have seen, and their labels.
+
+    A label is 0 where only y x is known, or only x.
+    """
 
     rows: Array
     labels: Array
@@ -59,7 +70,10 @@ class Recovered(NamedTuple):
 
 
 class KnownRows(NamedTuple):
-    """Rows that the attacker has already: y x (and y with an intercept), and their masses."""
+    """Rows that the attacker has already: y z (and y with an intercept), and their masses.
+
+    z are the features of a row where the clients share a map, else its sensors.
+    """
 
     signed: Array
     masses: Array
@@ -71,17 +85,19 @@ def recover_rows(
     *,
     with_risks: bool = False,
     known: KnownRows | None = None,
+    features: Features | None = None,
 ) -> Recovered:
     """What the messages of one client, or of a sum, give away besides the rows that are known.
 
-    Agreed limits of the features tell rows from sums of rows, and labels.
+    Agreed limits of the sensors tell rows from sums of rows, and labels; so does a shared map.
     """
-    observed = replace(observed, limits=limits)
+    observed = replace(observed, limits=limits, features=features)
     start = np.empty((0, observed.points.shape[1]))
     if known is not None:
         observed, start = _without_known(observed, known), known.signed
     claims = np.vstack([start, _recovered(observed, start)])
     from_cuts = len(claims)
+    claims = np.vstack([claims, *(z for z in _last_row(observed) if _is_new(z, claims))])
     if with_risks and observed.risks is not None:
         for new in _from_risks(observed, observed.risks, start):
             claims = np.vstack([claims, *(z for z in new if _is_new(z, claims))])
@@ -130,13 +146,31 @@ def _without_known(observed: Observations, known: KnownRows) -> Observations:
     if risks is not None:
         losses = np.maximum(1.0 - risks.points @ known.signed.T, 0.0)
         risks = risks._replace(values=risks.values - losses @ known.masses)
+    moments = observed.moments
+    if moments is not None:
+        left = moments - (known.signed.T * known.masses) @ known.signed
+        largest = float(np.abs(moments).max())
+        moments = left if np.abs(left).max() > _NO_MOMENT * largest else None
     return replace(
         observed,
         states=residual[usable],
         points=observed.points[usable],
         are_whole=observed.are_whole[usable],
         risks=risks,
+        moments=moments,
     )
+
+
+def _last_row(observed: Observations) -> Array:
+    """The only row that is not known, which is all that is left of second moments."""
+    nothing = observed.points[:0]
+    if observed.moments is None:
+        return nothing
+    sizes, directions = np.linalg.eigh(observed.moments)
+    if not np.abs(sizes[:-1]).max(initial=0.0) <= _NO_MOMENT * sizes[-1]:
+        return nothing
+    rows = np.sqrt(sizes[-1] / observed.masses)[:, None] * directions[:, -1]
+    return np.asarray(rows[_is_plausible(rows, observed)])
 
 
 def _peeled(
@@ -253,22 +287,42 @@ def _nearest(values: Array, masses: Array) -> npt.NDArray[np.intp]:
 
 
 def _is_plausible(signed: Array, observed: Observations) -> _Mask:
-    """Within the limits, as x or as -x, and with a label for an intercept."""
-    keep = np.abs(signed).max(axis=1) < _LARGEST_ENTRY
+    """Within the limits, as x or as -x, with a label for an intercept, and not beyond moments."""
+    keep = np.abs(signed).max(axis=1, initial=0.0) < _LARGEST_ENTRY
     if observed.fit_intercept:
         keep &= np.abs(np.abs(signed[:, -1]) - 1.0) <= _SLACK
-    fits, fits_negative = _within_limits(signed, observed)
-    return np.asarray(keep & (fits | fits_negative))
+    keep[keep] = np.any(_could_be_rows(signed[keep], observed), axis=0)
+    keep[keep] = _is_within_moments(signed[keep], observed)
+    return np.asarray(keep)
 
 
-def _within_limits(signed: Array, observed: Observations) -> tuple[_Mask, _Mask]:
-    """Which rows keep to the limits as x, and which as -x; all do where there are none."""
+def _could_be_rows(signed: Array, observed: Observations) -> tuple[_Mask, _Mask]:
+    """Which vectors could be a row as they are, and which as their negative.
+
+    All could where no limits are agreed, and no map is shared.
+    """
     low, high = (-np.inf, np.inf) if observed.limits is None else observed.limits
     rows = signed[:, : observed.n_features]
-    fits, fits_negative = (
-        ((x >= low - _SLACK) & (x <= high + _SLACK)).all(axis=1) for x in (rows, -rows)
-    )
-    return np.asarray(fits), np.asarray(fits_negative)
+    slack = _SLACK + observed.error / float(observed.masses.min())
+
+    def fits(rows: Array) -> _Mask:
+        x = sensors_of(observed.features, rows)
+        is_within = ((x >= low - _SLACK) & (x <= high + _SLACK)).all(axis=1)
+        return np.asarray(is_within & are_features(observed.features, rows, slack))
+
+    return fits(rows), fits(-rows)
+
+
+def _is_within_moments(signed: Array, observed: Observations) -> _Mask:
+    """Where p z'M^-1 z <= 1: second moments M less a row's own part are not negative."""
+    if observed.moments is None:
+        return np.ones(len(signed), dtype=bool)
+    sizes, directions = np.linalg.eigh(observed.moments)
+    # Where no row has any part, what a claim is off by has some.
+    least = _FLAT * float(np.abs(sizes).max())
+    along = signed @ directions / np.sqrt(np.maximum(sizes, least))
+    part = float(observed.masses.min()) * (along**2).sum(axis=1)
+    return np.asarray(part <= 1.0 + _LARGEST_ERROR)
 
 
 def _agrees(
@@ -292,14 +346,15 @@ def _is_new(signed: Array, claims: Array) -> bool:
 
 
 def _labelled(claims: Array, observed: Observations) -> Claims:
-    """Rows from y x, with the label that the intercept or the limits tell."""
+    """Sensors from y z, with the label that the intercept, the limits or the map tell."""
     rows = claims[:, : observed.n_features]
     if observed.fit_intercept:
         labels = np.sign(claims[:, -1])
     else:
-        fits, fits_negative = _within_limits(claims, observed)
+        fits, fits_negative = _could_be_rows(claims, observed)
         labels = np.where(fits == fits_negative, 0.0, np.where(fits, 1.0, -1.0))
-    return Claims(rows * np.where(labels < 0.0, -1.0, 1.0)[:, None], labels)
+    rows = rows * np.where(labels < 0.0, -1.0, 1.0)[:, None]
+    return Claims(sensors_of(observed.features, rows), labels)
 
 
 def _clusters(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -15,6 +15,7 @@ from fdrsvm.federated.messages import Broadcast, ClientProfile, Update
 from fdrsvm.privacy.attack import Claims, KnownRows, recover_rows
 from fdrsvm.privacy.observations import FeatureRange, Observations, observe
 from fdrsvm.privacy.recording import Recording
+from fdrsvm.risk.feature_maps import Features
 
 KnownParts: TypeAlias = Mapping[str, tuple[Array, Array]]  # client id -> (X, y)
 SUM = "all"  # the id of a sum over clients
@@ -35,13 +36,14 @@ class ClientLeak:
     n_cuts : int
         How many cuts the attacker had; without any there is nothing to attack.
     claims : Claims
-        Rows that the attacker claims, with labels where they are known (else 0 and y x).
+        Rows that the attacker claims, as readings of sensors, with labels where they are known
+        (else 0 and y x).
     n_recovered : int or None
         True rows among them; None if the true rows were not given.
     n_right : int or None
         Claims that are a true row, to a thousandth of each feature's largest value.
     claims_from_cuts, n_from_cuts : Claims, int or None
-        The same of an attacker that looks at the cuts alone, and not at the risks.
+        The same of an attacker that looks at the cuts alone, and not at risks and second moments.
     """
 
     client_id: str
@@ -122,6 +124,7 @@ def audit_leak(
     with_risks: bool = True,
     known_rows: KnownParts | None = None,
     resolution: float = 0.0,
+    features: Features | None = None,
 ) -> LeakAudit:
     """Attack every client of a recorded run with all that the server has.
 
@@ -130,9 +133,9 @@ def audit_leak(
     recording : Recording
         From :func:`fdrsvm.privacy.read_recording`.
     clients_rows : mapping from client id to matrix, optional
-        The features as the clients trained on them, scaled if they scaled: to grade the claims.
+        The rows as the clients trained on them, scaled if they scaled: to grade the claims.
     limits : (low, high), optional
-        What the attacker knows of the features, as (0, 1) after agreed scaling.
+        What the attacker knows of the sensors, as (0, 1) after agreed scaling.
     row_masses : mapping from client id to array, optional
         What one row may weigh where that is not 1/N, as in sums over clients of unequal size:
         alpha_g/N_g of each.
@@ -142,6 +145,9 @@ def audit_leak(
         Rows that the attacker has already, of weight 1/N each, y of -1 and +1. Only others count.
     resolution : float
         The grid to which the clients rounded, which the server knows.
+    features : Features, optional
+        The map that the clients share, which the server knows too, such as the ``feature_map_`` of
+        an estimator. Claims are of sensors all the same.
 
     Notes
     -----
@@ -153,10 +159,10 @@ def audit_leak(
         equal = np.array([1.0 / profile.n_samples])
         masses = np.asarray((row_masses or {}).get(profile.client_id, equal), dtype=np.float64)
         exchanges = recording.of_client(profile.client_id)
-        known = _known(known_rows, [profile], equal)
-        true = _true_rows(clients_rows, [profile], known_rows)
+        known = _known(known_rows, [profile], equal, features)
+        true = _true_rows(clients_rows, [profile], known_rows, features)
         observed = observe(exchanges, profile, masses, resolution=resolution)
-        leaks.append(_attack(observed, profile, limits, with_risks, known, true))
+        leaks.append(_attack(observed, profile, limits, with_risks, known, true, features))
     return LeakAudit(tuple(leaks))
 
 
@@ -169,6 +175,7 @@ def audit_sums(
     with_risks: bool = True,
     known_rows: KnownParts | None = None,
     resolution: float = 0.0,
+    features: Features | None = None,
 ) -> LeakAudit:
     """The same if the server had seen weighted sums over the clients only, one "client" in all.
 
@@ -179,14 +186,17 @@ def audit_sums(
     alphas, profile = federation.alphas, federation.profile_of_sum(SUM)
     sizes = np.array([each.n_samples for each in recording.profiles])
     masses = np.unique((alphas / sizes)[alphas > 0.0])
-    known = _known(known_rows, recording.profiles, alphas / sizes)
-    true = _true_rows(clients_rows, recording.profiles, known_rows)
+    known = _known(known_rows, recording.profiles, alphas / sizes, features)
+    true = _true_rows(clients_rows, recording.profiles, known_rows, features)
     observed = observe(_summed(recording, alphas), profile, masses, resolution=resolution)
-    return LeakAudit((_attack(observed, profile, limits, with_risks, known, true),))
+    return LeakAudit((_attack(observed, profile, limits, with_risks, known, true, features),))
 
 
 def _known(
-    known_rows: KnownParts | None, profiles: Sequence[ClientProfile], masses: Array
+    known_rows: KnownParts | None,
+    profiles: Sequence[ClientProfile],
+    masses: Array,
+    features: Features | None,
 ) -> KnownRows | None:
     """Known rows of some clients as an attack reads them; each row of a client weighs the same."""
     if known_rows is None:
@@ -194,6 +204,7 @@ def _known(
     signed, weights = [], []
     for profile, mass in zip(profiles, masses, strict=True):
         X, y = known_rows[profile.client_id]
+        X = X if features is None else features.apply(X)
         rows = np.column_stack([X, np.ones(len(X))]) if profile.fit_intercept else np.asarray(X)
         signed.append(np.asarray(y)[:, None] * rows)
         weights.append(np.full(len(X), mass))
@@ -204,22 +215,24 @@ def _true_rows(
     clients_rows: Mapping[str, Array] | None,
     profiles: Sequence[ClientProfile],
     known_rows: KnownParts | None,
+    features: Features | None,
 ) -> Array | None:
     """The rows of some clients that an attack could find, without those that are known."""
     if clients_rows is None:
         return None
     parts: list[Array] = []
     for profile in profiles:
-        name, n_features = profile.client_id, profile.n_features
+        name = profile.client_id
+        n_sensors = profile.n_features if features is None else features.n_sensors
         if name not in clients_rows:
             raise InvalidInputError(
                 "clients_rows", "must hold every client", f"{name!r} is not there"
             )
         parts.append(check_matrix(clients_rows[name], "clients_rows"))
-        if parts[-1].shape[1] != n_features:
+        if parts[-1].shape[1] != n_sensors:
             raise InvalidInputError(
                 "clients_rows",
-                f"rows of {name!r} must have {n_features} features",
+                f"rows of {name!r} must have {n_sensors} features",
                 f"they have {parts[-1].shape[1]}",
             )
     true = np.concatenate(parts)
@@ -236,16 +249,25 @@ def _attack(
     with_risks: bool,
     known: KnownRows | None,
     true: Array | None,
+    features: Features | None,
 ) -> ClientLeak:
     """Claims of all models together, each row once, graded if the true rows are there."""
-    recovered = [recover_rows(one, limits, with_risks=with_risks, known=known) for one in observed]
+    if features is not None and features.n_outputs != profile.n_features:
+        raise InvalidInputError(
+            "features",
+            f"must make the {profile.n_features} features of the recorded models",
+            f"it makes {features.n_outputs}",
+        )
+    given: dict[str, Any] = {"with_risks": with_risks, "known": known, "features": features}
+    recovered = [recover_rows(one, limits, **given) for one in observed]
+    n_sensors = profile.n_features if features is None else features.n_sensors
     n_known = 0 if known is None else len(known.signed)
     leak = ClientLeak(
         profile.client_id,
         profile.n_samples - n_known,
         sum(len(one.states) for one in observed),
-        _merge_claims([one.from_all for one in recovered], profile.n_features),
-        _merge_claims([one.from_cuts for one in recovered], profile.n_features),
+        _merge_claims([one.from_all for one in recovered], n_sensors),
+        _merge_claims([one.from_cuts for one in recovered], n_sensors),
     )
     if true is None:
         return leak
@@ -262,9 +284,9 @@ def _attack(
     )
 
 
-def _merge_claims(models: Sequence[Claims], n_features: int) -> Claims:
+def _merge_claims(models: Sequence[Claims], n_sensors: int) -> Claims:
     """A row that several models give away is claimed once."""
-    rows, labels = np.empty((0, n_features)), np.empty(0)
+    rows, labels = np.empty((0, n_sensors)), np.empty(0)
     for claims in models:
         for row, label in zip(*claims, strict=True):
             if not _matches(row, rows).any():
@@ -298,6 +320,8 @@ def _summed(recording: Recording, alphas: Array) -> list[tuple[Broadcast, Update
             )
             for name in first.values
             if not name.endswith(("squares", "own"))
+            # Sums that lack somebody's rows bound nobody's; who gives is known from N and P.
+            and (not name.endswith("moments") or all(got.values[name].any() for _, got in whole))
         }
         sums.append((asked, replace(first, client_id=SUM, values=values)))
     if not sums:

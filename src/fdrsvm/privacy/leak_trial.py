@@ -5,21 +5,24 @@ from __future__ import annotations
 import tempfile
 import warnings
 from collections.abc import Mapping
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from fdrsvm.core.arrays import Array
+from fdrsvm.core.arrays import Array, check_positive
 from fdrsvm.core.files import PathLike
+from fdrsvm.core.vectors import Norm
+from fdrsvm.data.training_data import Client, per_client, radii
 from fdrsvm.errors import ConvergenceWarning
 from fdrsvm.federated.in_process import InProcess
 from fdrsvm.federated.methods.method import Algorithm
-from fdrsvm.federated.problem import make_client
 from fdrsvm.federated.rounds import Result
-from fdrsvm.federated.train import train
+from fdrsvm.federated.train import make_problems, train
 from fdrsvm.privacy.leak_audit import LeakAudit, audit_leak, audit_sums
 from fdrsvm.privacy.observations import FeatureRange
 from fdrsvm.privacy.recording import Recorded, read_recording
+from fdrsvm.risk.feature_maps import Features, make_features
 
 _HALF_SEED = 20251116
 
@@ -41,6 +44,7 @@ def run_and_audit(
     rounds: int = 300,
     limits: FeatureRange | None = None,
     client_weights: Any = "equal",
+    features: Any = "linear",
     **client_settings: Any,
 ) -> Audits:
     """Train in this process while all messages are recorded, then attack them.
@@ -54,14 +58,19 @@ def run_and_audit(
     rounds : int
         Rounds to run; a bundle may be done before.
     limits : (low, high), optional
-        What the attacker knows of the features' range.
+        What the attacker knows of the sensors' range.
     client_weights : "equal", "samples", mapping or array
         The weights alpha_g.
+    features : str, AdditiveMap or FourierMap
+        What the model is linear in, as for :class:`fdrsvm.FDRSVC`. The attacker knows the map, and
+        what counts as recovered are sensors.
     **client_settings
         Of :func:`fdrsvm.federated.make_client`: epsilon, kappa, norm, fit_intercept, blur,
         resolution, ...
     """
-    clients = [make_client(name, X, y, **client_settings) for name, (X, y) in parts.items()]
+    n_sensors = next(iter(parts.values()))[0].shape[1]
+    placed = make_features(features, n_sensors, client_settings.get("support"))
+    clients = _problems(parts, placed, **client_settings)
     with tempfile.TemporaryDirectory(prefix="fdrsvm-leak-") as folder:
         transport = Recorded(InProcess(clients), folder)
         with warnings.catch_warnings():
@@ -73,7 +82,7 @@ def run_and_audit(
     rows = {name: X for name, (X, _) in parts.items()}
     known = half_of(parts)
     resolution = float(client_settings.get("resolution", 0.0))
-    shared: dict[str, Any] = {"limits": limits, "resolution": resolution}
+    shared: dict[str, Any] = {"limits": limits, "resolution": resolution, "features": placed}
     of_sums = {**shared, "client_weights": client_weights}
     return Audits(
         audit_leak(recording, rows, **shared),
@@ -81,6 +90,30 @@ def run_and_audit(
         audit_leak(recording, rows, known_rows=known, **shared),
         audit_sums(recording, rows, known_rows=known, **of_sums),
         result,
+    )
+
+
+def _problems(
+    parts: Mapping[str, tuple[Array, Array]],
+    features: Features | None,
+    *,
+    epsilon: Any = "auto",
+    kappa: Any = 1.0,
+    norm: Norm = "linf",
+    **others: Any,
+) -> list[Any]:
+    """What FDRSVC makes of the same parts: radii and prices by client, the map applied."""
+    clients, names = [], list(parts)
+    for name, (X, y) in parts.items():
+        codes, weights = (y > 0.0).astype(np.intp), np.ones(len(y))
+        clients.append(Client(name, X, codes, 2, weights, float(len(y))))
+    return make_problems(
+        clients,
+        radii(epsilon, "epsilon", names, [client.total for client in clients]),
+        per_client(kappa, "kappa", names, partial(check_positive, or_infinite=True)),
+        features=features,
+        norm=norm,
+        **others,
     )
 
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -23,6 +23,8 @@ from fdrsvm.core.arrays import Array
 from fdrsvm.core.vectors import dual_norm
 from fdrsvm.errors import CorruptDataError
 from fdrsvm.federated.messages import Broadcast, ClientProfile, Update, split_prefixes
+from fdrsvm.federated.moments import n_moments, unpacked
+from fdrsvm.risk.feature_maps import Features
 
 Exchanges = Sequence[tuple[Broadcast, Update]]
 FeatureRange: TypeAlias = "tuple[Array | float, Array | float]"  # low, high
@@ -62,7 +64,11 @@ class Observations:
     error : float
         How far any entry of ``states`` may be off, besides the grid.
     limits : (low, high), optional
-        Agreed limits of the features: they tell rows from sums of rows, and labels.
+        Agreed limits of the sensors: they tell rows from sums of rows, and labels.
+    features : Features, optional
+        The map that all clients share, if there is one: what it makes of no sensors is no row.
+    moments : ndarray of shape (width, width), optional
+        sum_n p_n z_n z_n' over all rows, if they were sent, [moments].
     """
 
     states: Array
@@ -74,6 +80,8 @@ class Observations:
     resolution: float = 0.0
     error: float = 0.0
     limits: FeatureRange | None = None
+    features: Features | None = None
+    moments: Array | None = None
 
     @property
     def n_features(self) -> int:
@@ -115,6 +123,8 @@ class _Turn(NamedTuple):
         for name in ("risks", "norm_weights"):
             if name in answered:
                 forms[name] = answered[name].shape[:1]
+        if "moments" in answered:
+            forms["moments"] = (n_moments(width),)
         for values, shapes in ((answered, forms), (asked, questions)):
             for name, shape in shapes.items():
                 array = values.get(name)
@@ -158,8 +168,15 @@ def observe(
     for _, turns in sorted(turns_of.items()):
         states, points, are_whole = map(np.concatenate, zip(*_all_cuts(turns), strict=True))
         settings = (masses, profile.fit_intercept, _all_risks(turns, profile), resolution)
-        observed.append(Observations(states, points, are_whole, *settings))
+        one = Observations(states, points, are_whole, *settings)
+        observed.append(replace(one, moments=_moments(turns)))
     return observed
+
+
+def _moments(turns: Sequence[_Turn]) -> Array | None:
+    """What was sent of second moments; a client that keeps them to itself sends zeros."""
+    sent = [turn.answered["moments"] for turn in turns if "moments" in turn.answered]
+    return unpacked(sent[0]) if sent and sent[0].any() else None
 
 
 def _all_cuts(turns: Sequence[_Turn]) -> Iterator[tuple[Array, Array, npt.NDArray[np.bool_]]]:

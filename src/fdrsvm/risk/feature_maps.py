@@ -39,6 +39,7 @@ from fdrsvm.risk.ball import Box, Support, check_bounds, check_pair, check_suppo
 _MOST_FEATURES = 20_000  # a model of more is a slip of the keyboard, and would not fit a PLC
 _MOST_CORNERS = 16  # sensors up to which all corners of a cube are tried
 _ROUNDING = 1e-12  # L is rounded up by this share, so that its own rounding breaks no bound
+_NARROWEST, _WIDEST = 1e-100, 1e100  # ranges of sensors whose products float64 still has room for
 _WIDE = 4.0  # gamma times the number of sensors, in shares of their ranges
 
 
@@ -53,9 +54,18 @@ class FeatureMap(ABC):
         if self.limits is not None:
             ends = check_pair(self.limits, "features: limits")
             # Values that compare and print as what they are, whatever arrays they came from.
-            plain = tuple(np.asarray(end, dtype=np.float64).tolist() for end in ends)
+            try:
+                plain = tuple(np.asarray(end, dtype=np.float64).tolist() for end in ends)
+            except (TypeError, ValueError):
+                raise InvalidInputError(
+                    "features: limits", "must be numbers, or one per sensor", f"they are {ends!r}"
+                ) from None
             kept = tuple(tuple(end) if isinstance(end, list) else end for end in plain)
             object.__setattr__(self, "limits", kept)
+
+    @abstractmethod
+    def n_outputs(self, n_sensors: int) -> int:
+        """How many features it makes of so many sensors."""
 
     @abstractmethod
     def between(self, low: Array, width: Array) -> Features:
@@ -63,6 +73,13 @@ class FeatureMap(ABC):
 
     def over(self, n_sensors: int, box: Box | None = None) -> Features:
         """The features of so many sensors: within the map's limits, else the box, else [0, 1]."""
+        n_outputs = self.n_outputs(n_sensors)
+        if n_outputs > _MOST_FEATURES:
+            raise InvalidInputError(
+                "features",
+                f"must make at most {_MOST_FEATURES} features",
+                f"{n_sensors} sensors make {n_outputs}",
+            )
         if self.limits is not None:
             low, high = check_bounds(self.limits, "features: limits", n_sensors)
         elif box is not None:
@@ -70,14 +87,15 @@ class FeatureMap(ABC):
         else:
             low, high = np.zeros(n_sensors), np.ones(n_sensors)
         # A sensor that cannot move has no range to be a share of: any unit will do.
-        features = self.between(low, np.where(high > low, high - low, 1.0))
-        if features.n_outputs > _MOST_FEATURES:
+        with np.errstate(over="ignore"):
+            width = np.where(high > low, high - low, 1.0)
+        if not _are_ranges(width):
             raise InvalidInputError(
-                "features",
-                f"must make at most {_MOST_FEATURES} features",
-                f"{n_sensors} sensors make {features.n_outputs}",
+                "features: limits",
+                f"must be apart by {_NARROWEST:g} to {_WIDEST:g}; scale the sensors",
+                f"they are {low.tolist()} and {high.tolist()}",
             )
-        return features
+        return self.between(low, width)
 
     def to_params(self) -> dict[str, Any]:
         """Plain values that ``read_map`` makes the map of again."""
@@ -128,6 +146,11 @@ class AdditiveMap(FeatureMap):
         elif self.pairs is not None:
             object.__setattr__(self, "pairs", _check_pairs(self.pairs))
 
+    def n_outputs(self, n_sensors: int) -> int:
+        """See :class:`FeatureMap`."""
+        n_pairs = n_sensors * (n_sensors - 1) // 2 if self.pairs == "all" else len(self.pairs or ())
+        return n_sensors * self.n_knots + n_pairs * self.pair_knots**2
+
     def between(self, low: Array, width: Array) -> AdditiveFeatures:
         """See :class:`FeatureMap`."""
         pairs = self.pairs or ()
@@ -174,11 +197,19 @@ class FourierMap(FeatureMap):
             check_positive(self.gamma, "features: gamma")
         check_count(self.random_state, "features: random_state", 0)
 
+    def n_outputs(self, n_sensors: int) -> int:  # noqa: ARG002 - as many of any sensors
+        """See :class:`FeatureMap`."""
+        return self.n_components
+
     def between(self, low: Array, width: Array) -> FourierFeatures:
         """See :class:`FeatureMap`."""
         gamma = _WIDE / low.size if self.gamma == "scale" else float(self.gamma)
         directions = _directions(self.n_components // 2, low.size, self.random_state)
         return FourierFeatures(low, width, width, np.sqrt(2.0 * gamma) * directions)
+
+
+def _are_ranges(width: Array) -> bool:
+    return bool(((width >= _NARROWEST) & (width <= _WIDEST)).all())
 
 
 def _check_pairs(pairs: Any) -> tuple[tuple[int, int], ...]:
@@ -320,7 +351,8 @@ class Features(ABC):
                 "features: a map makes dense features of all values; give a dense X, or take "
                 "features='linear'"
             )
-        return np.ascontiguousarray(self.of_shares((X - self.low) / self.width))
+        with np.errstate(over="ignore", invalid="ignore"):  # whoever sums them up refuses infinity
+            return np.ascontiguousarray(self.of_shares((X - self.low) / self.width))
 
     def ball(self, epsilon: float, kappa: float, norm: Norm, support: Support) -> dict[str, Any]:
         """The ball around the features that holds a ball around the sensors.
@@ -381,13 +413,14 @@ class AdditiveFeatures(Features):
     def of_shares(self, shares: Array) -> Array:
         """See :class:`Features`."""
         ramps = self._ramps(shares, self.n_knots, ends=True) * self.span[:, None]
-        parts = [ramps.reshape(len(shares), -1)]
+        parts = [ramps.reshape(len(shares), self.n_sensors * self.n_knots)]
         if self.pairs:
             first, second = self.pair_places
             coarse = self._ramps(shares, self.pair_knots, ends=False)
             products = coarse[:, first, :, None] * coarse[:, second, None, :]
             products *= self.pair_prices[:, None, None]
-            parts.append(products.reshape(len(shares), -1))
+            n_products = len(self.pairs) * self.pair_knots**2
+            parts.append(products.reshape(len(shares), n_products))
         return np.concatenate(parts, axis=1)
 
     @staticmethod
@@ -543,8 +576,9 @@ def read_features(kind: Any, settings: Mapping[str, Any], arrays: Mapping[str, A
     n_sensors = np.size(given["low"])
     for name in ("low", "width", "span"):
         given[name] = check_vector(given[name], f"features: {name}", n_sensors, "sensors")
-        if name != "low" and not (given[name] > 0.0).all():
-            raise InvalidInputError(f"features: {name}", "must be positive", "some are not")
+        if name != "low" and not _are_ranges(given[name]):
+            rule = f"must be from {_NARROWEST:g} to {_WIDEST:g}"
+            raise InvalidInputError(f"features: {name}", rule, "some are not")
     if made is AdditiveFeatures:
         placed = AdditiveMap(**settings).between(given["low"], given["width"])
         return replace(placed, span=given["span"])

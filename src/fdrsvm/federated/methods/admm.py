@@ -160,7 +160,8 @@ class ADMM(Algorithm[ADMMState]):
         """One local solve; remembers w_g, mu_g and where to start the next solve."""
         if not problem.has_solver or problem.profile.groups is not None:
             raise UnsupportedError(
-                f"{self.name} needs the exact hinge risk without a support or groups of features"
+                f"{self.name} needs the exact hinge risk without a support or groups of features; "
+                "use the bundle or the subgradient method"
             )
         w, rho = asked["points"][0], float(asked["rho"])
         apart, mu = np.zeros(problem.width), np.ones(problem.width)

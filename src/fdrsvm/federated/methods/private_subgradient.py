@@ -128,7 +128,7 @@ class PrivateSubgradient(Algorithm[NoisyState]):
         if not problem.has_solver or is_grouped or sparse.issparse(risk.X):
             raise UnsupportedError(
                 f"{self.name} needs dense rows and the exact hinge risk without a support or "
-                "groups of features"
+                "groups of features; norm='l1' has none"
             )
         if (risk.mass != risk.mass[0]).any():
             raise UnsupportedError(f"{self.name} needs rows of equal weight")
