@@ -289,6 +289,10 @@ class Features(ABC):
         """Features of sensors as shares of their ranges; one row for each."""
 
     @abstractmethod
+    def slopes(self, X: Array, weights: Array) -> Array:
+        """The gradient of the score in the sensors, row by row; at a knot that of either side."""
+
+    @abstractmethod
     def norm(self, norm: Norm) -> Norm:
         """The transport norm of the features, for one of the sensors."""
 
@@ -390,6 +394,23 @@ class AdditiveFeatures(Features):
             parts.append(products.reshape(len(shares), -1))
         return np.concatenate(parts, axis=1)
 
+    def slopes(self, X: Array, weights: Array) -> Array:
+        """See :class:`Features`."""
+        shares, K, m = (X - self.low) / self.width, self.n_knots, self.pair_knots
+        steep = weights[: self.n_sensors * K].reshape(-1, K) * self.span[:, None]
+        piece = np.clip(np.floor(shares * K), 0, K - 1).astype(np.intp)
+        found = steep[np.arange(self.n_sensors), piece]
+        if self.pairs:
+            first, second = self.pair_places
+            own = weights[self.n_sensors * K :].reshape(-1, m, m) * self.pair_prices[:, None, None]
+            ramps = self._ramps(shares, m, ends=False)
+            on = np.floor(shares * m)[:, :, None] == np.arange(m)
+            along = np.einsum("npa,pab,npb->np", on[:, first], own, ramps[:, second], optimize=True)
+            across = np.einsum("npa,pab,npb->np", ramps[:, first], own, on[:, second], optimize=True)
+            for places, parts in ((first, along), (second, across)):
+                np.add.at(found.T, places, parts.T)
+        return np.asarray(found / self.width)
+
     @staticmethod
     def _ramps(shares: Array, n_knots: int, *, ends: bool) -> Array:
         """By row, sensor and knot."""
@@ -483,6 +504,13 @@ class FourierFeatures(Features):
         """See :class:`Features`."""
         phases = shares @ self.frequencies.T
         return np.concatenate([np.cos(phases), np.sin(phases)], axis=1) * self.scale
+
+    def slopes(self, X: Array, weights: Array) -> Array:
+        """See :class:`Features`."""
+        phases = (X - self.low) / self.width @ self.frequencies.T
+        cosines, sines = weights.reshape(2, -1) * self.scale
+        turns = sines * np.cos(phases) - cosines * np.sin(phases)
+        return np.asarray(turns @ self.frequencies / self.width)
 
     def norm(self, norm: Norm) -> Norm:  # noqa: ARG002 - whatever the sensors' is
         """Euclidean: waves move along circles."""
