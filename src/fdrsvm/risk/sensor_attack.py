@@ -23,7 +23,7 @@ import numpy.typing as npt
 
 from fdrsvm.core.arrays import Array
 from fdrsvm.core.losses import MarginLoss
-from fdrsvm.core.vectors import Norm, dot, dual_norm_subgradient, norm_rows
+from fdrsvm.core.vectors import dot, dual_norm_subgradient, norm_rows
 from fdrsvm.risk.ball import Ball, WorstCaseDistribution
 from fdrsvm.risk.feature_maps import AdditiveFeatures, Features
 
@@ -351,7 +351,7 @@ def _mover(target: Target, label: float) -> _Mover:
 
 
 def _far_away(target: Target, label: float) -> list[Array]:
-    """Where curves go on straight for ever, all rows go the way in which they lose most, [flips]."""
+    """Where curves go on straight for ever, all rows go where they lose most, [flips]."""
     features = target.features
     if target.ball.box is not None or not isinstance(features, AdditiveFeatures):
         return []
@@ -368,10 +368,10 @@ def _far_away(target: Target, label: float) -> list[Array]:
 def _distribution(pool: _Pool, best: _Mixture) -> WorstCaseDistribution:
     """At most two atoms per row."""
     rows = np.arange(len(pool.target.y))
-    ends = [(best.dear.places, best.share), (best.cheap.places, 1.0 - best.share)]
     is_one = best.dear.places == best.cheap.places
-    places = np.concatenate([places for places, _ in ends])
-    shares = np.concatenate([np.where(is_one, float(k == 0), share) for k, (_, share) in enumerate(ends)])
+    places = np.concatenate([best.dear.places, best.cheap.places])
+    dear = np.where(is_one, 1.0, best.share)
+    shares = np.concatenate([dear, 1.0 - dear])
     source = np.concatenate([rows, rows])
     weights = shares * pool.target.mass[source]
     atoms = np.flatnonzero(weights > 0.0)

@@ -411,16 +411,26 @@ def worst_case_risk(
         oracle = RiskOracle(made.apply(sensors), y, **ball, **rest, sample_weight=sample_weight)
         certified = oracle(w, intercept)
         weights = check_vector(w, "w", made.n_outputs, "features")
+        # What is known of this score may be less than L times the norm of its weights.
+        least = oracle.loss.lipschitz * made.steepness(weights, norm)
+        flips = kernels.LabelFlips(
+            y=oracle.y, mass=oracle.mass, epsilon=guarded.epsilon, kappa=guarded.kappa
+        )
+        margins = oracle.margins(weights, intercept)
+        steep = flips.worst_case(*_losses(oracle.loss, margins), least)
         target = Target(made, weights, intercept, sensors, oracle.y, oracle.mass, guarded)
         reached = attack_sensors(target).risk
-    if not reached <= certified.value + _PROOF_TOLERANCE * (1.0 + abs(certified.value)):
+    value = min(certified.value, steep.value)
+    if not reached <= value + _PROOF_TOLERANCE * (1.0 + abs(value)):
         raise NumericalError(
-            f"an attack on the sensors reaches {reached:g}, above the certified {certified.value:g}: "
+            f"an attack on the sensors reaches {reached:g}, above the certified {value:g}: "
             "sensors or weights differ too much in scale; rescale them"
         )
     # Per unit of the sensors' radius, which is L units of the features'.
     multiplier = certified.multiplier * made.stretch(norm)
-    return certified._replace(multiplier=multiplier, proof=reached)
+    if steep.value < certified.value:
+        multiplier = steep.multiplier
+    return certified._replace(value=value, multiplier=multiplier, proof=reached)
 
 
 def check_proof(value: float, proof: float) -> None:
