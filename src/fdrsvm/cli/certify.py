@@ -167,8 +167,7 @@ def _show_flips(model: LinearModel, turns: Flips, *, is_flat: bool) -> None:
     if is_flat:
         say("No feature matters: the model gives all rows (almost) the same score.")
         return
-    least = ", at least" * turns.is_bound
-    say(f"How far rows must move{least}, for decisions to turn ({Scaling.of(model).unit}):")
+    say(f"How far rows must move for decisions to turn ({Scaling.of(model).unit}):")
     rows = [
         [f"{part:.0%}", number(move) if move < float("inf") else "cannot be turned"]
         for part, move in turns.moves.items()

@@ -18,12 +18,11 @@ import numpy.typing as npt
 
 from fdrsvm.core.arrays import Array
 from fdrsvm.core.plain_json import from_plain
-from fdrsvm.core.vectors import Norm
 from fdrsvm.data.rows import Rows
 from fdrsvm.errors import UnsupportedError
 from fdrsvm.inspection.explain import flipping_perturbation
 from fdrsvm.inspection.scores import POOLED, check_fits
-from fdrsvm.model.linear_model import VERDICT, LinearModel, score_rows
+from fdrsvm.model.linear_model import VERDICT, LinearModel
 from fdrsvm.model.trained_ball import ROBUST, Overrides, balls, client_weights
 from fdrsvm.model.unscaling import Scaling
 from fdrsvm.risk.ball import Support, check_support
@@ -101,13 +100,11 @@ class Flips:
     """How far rows must move for decisions to turn.
 
     ``costs`` are sorted, inf where the support rules it out; ``moves`` has for each of ``SHARES``
-    the least distance within which this share of the decisions turns. Of a model with a feature map
-    they are lower bounds: within less, no such share turns.
+    the least distance within which this share of the decisions turns.
     """
 
     costs: Array
     moves: dict[float, float]
-    is_bound: bool = False
 
 
 def proved(model: LinearModel) -> list[Proved]:
@@ -224,37 +221,11 @@ def flips(model: LinearModel, rows: Rows, norm: str | None = None) -> Flips:
     scaling, support = Scaling.of(model), from_plain(model.params.get("support"))
     X, _ = into_support(scaling.apply(rows.X), support)
     chosen: Any = norm or model.params.get("norm", "linf")
-    scaled = scaling.unfold(model)
-    if scaled.features is None:
-        costs = flipping_perturbation(scaled, X, norm=chosen, support=support).cost
-    else:
-        costs = _least_moves(scaled, X, chosen)
-    costs = np.sort(costs)
+    turn = flipping_perturbation(scaling.unfold(model), X, norm=chosen, support=support)
+    costs = np.sort(turn.cost)
     # The least cost within which at least that share of the rows turns.
     places = [max(math.ceil(share * len(costs)) - 1, 0) for share in SHARES]
-    moves = {s: float(costs[at]) for s, at in zip(SHARES, places, strict=True)}
-    return Flips(costs, moves, is_bound=scaled.features is not None)
-
-
-def _least_moves(model: LinearModel, X: Array, norm: Norm) -> Array:
-    """How far sensors must move at least: a score changes by its steepness at most, [map]."""
-    assert model.features is not None
-    scores = score_rows(model.of_sensors(X), model.coef, model.intercept)
-    if scores.ndim == 1:
-        lead, coef = np.abs(scores - model.threshold)[:, None], model.coef
-        winners, rivals = np.zeros(len(X), dtype=np.intp), [(0, 0)]
-    else:
-        winners, coef = scores.argmax(axis=1), model.coef
-        lead = scores.max(axis=1)[:, None] - scores
-        rivals = [(k, j) for k in range(len(coef)) for j in range(len(coef)) if j != k]
-    least = np.full(len(X), np.inf)
-    for k, rival in rivals:
-        steep = model.features.steepness(coef[k] - coef[rival] * (k != rival), norm)
-        mine = winners == k
-        with np.errstate(divide="ignore", invalid="ignore"):
-            costs = np.where(lead[mine, rival] > 0.0, lead[mine, rival] / steep, 0.0)
-        least[mine] = np.minimum(least[mine], costs)
-    return least
+    return Flips(costs, {s: float(costs[at]) for s, at in zip(SHARES, places, strict=True)})
 
 
 def confidence(
