@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -30,10 +31,13 @@ from fdrsvm.risk.feature_maps import AdditiveFeatures, Features
 _FAR = 1e6  # ranges: so far goes ever less mass where there is no support, [flips]
 _ROUNDS = 40  # of new places; exact ones run out much earlier
 _SAME = 1e-12  # of the risk: less is rounding
+_WORTH_IT = 1e-5  # of the risk: a search that gains less in a round has found what it finds
 _RADII = (0.01, 0.03, 0.1, 0.2, 0.4, 0.8)  # of the search, in ranges
-_STEPS = 6  # along the gradient, at each radius
+_STEPS = 4  # along the gradient, at each radius
 _REFINED = 400  # rows whose places are searched more closely
 _TINY = 1e-9  # ranges
+_ONE_BY_ONE = 40  # of these those where sensors are tried one by one
+_STOPS = 24  # per range, for waves
 _STARTS = 7  # lengths of a move from which its best length is sought (l2)
 
 
@@ -146,7 +150,9 @@ class _Mixture:
 
 
 class _Mover(ABC):
-    """Finds places to go for every row."""
+    """Finds places to go for every row; ``worth_it`` is what a round must gain to go on."""
+
+    worth_it: ClassVar[float] = -np.inf
 
     def __init__(self, target: Target, label: float) -> None:
         self.target, self.label = target, label
@@ -270,6 +276,8 @@ class _OnCurves(_Mover):
 class _Search(_Mover):
     """Along the gradient: the farthest point of a radius, again and again from where it led."""
 
+    worth_it = _WORTH_IT
+
     def first(self) -> list[Array]:
         """See :class:`_Mover`."""
         X, unit = self.target.X, float(np.median(self.target.features.span))
@@ -287,12 +295,45 @@ class _Search(_Mover):
         rows = np.argsort(-gain, kind="stable")[:_REFINED]
         start = np.stack([pool.points[k][n] for n, k in zip(rows, at[rows], strict=True)])
         radius = norm_rows(start - target.X[rows], target.ball.norm)
+        tried = [self._uphill(rows, start, factor * radius) for factor in (0.7, 1.0, 1.4)]
+        few = slice(_ONE_BY_ONE)
+        tried.append(start.copy())
+        tried[-1][few] = self._one_sensor(rows[few], start[few], radius[few], price)
         found = []
-        for factor in (0.7, 1.0, 1.4):
-            points = target.X.copy()
-            points[rows] = self._uphill(rows, start, factor * radius)
-            found.append(points)
+        for points in tried:
+            everywhere = target.X.copy()
+            everywhere[rows] = points
+            found.append(everywhere)
         return found
+
+    def _one_sensor(
+        self, rows: npt.NDArray[np.intp], start: Array, radius: Array, price: float
+    ) -> Array:
+        """The best places that differ from the start by another stop for one sensor."""
+        target = self.target
+        features, X = target.features, target.X[rows]
+        shares = np.arange(_STOPS + 1) / _STOPS
+        if isinstance(features, AdditiveFeatures):
+            knots = [np.arange(n + 1) / n for n in (features.n_knots, features.pair_knots)]
+            shares = np.unique(np.concatenate(knots))
+        n_sensors, best = X.shape[1], start.copy()
+        most = np.full(len(rows), -np.inf)
+        for j in range(n_sensors):
+            stops = np.tile(features.low[j] + features.width[j] * shares, (len(rows), 1))
+            ways = X[:, j, None] + radius[:, None] * [-1.0, 0.0, 1.0]
+            stops = np.concatenate([stops, ways], axis=1)
+            points = np.repeat(start[:, None, :], stops.shape[1], axis=1)
+            points[:, :, j] = stops
+            points = target.inside(points.reshape(-1, n_sensors))
+            costs = norm_rows(points - np.repeat(X, stops.shape[1], axis=0), target.ball.norm)
+            worth = -self.label * target.scores(points) - price * costs
+            worth = worth.reshape(len(rows), -1)
+            at = worth.argmax(axis=1)
+            everyone = np.arange(len(rows))
+            better = worth[everyone, at] > most
+            points = points.reshape(len(rows), -1, n_sensors)[everyone, at]
+            best[better], most[better] = points[better], worth[everyone, at][better]
+        return best
 
     def _uphill(self, rows: npt.NDArray[np.intp], start: Array, radius: Array) -> Array:
         """The best of some steps from a start, each as far from the row as the radius allows."""
@@ -337,8 +378,9 @@ def attack_sensors(target: Target) -> WorstCaseDistribution:
                 pool.add(points, np.full(len(points), mover.label))
         # No Q of these places has a larger loss; of exact places no Q at all has.
         bound = best.price * target.ball.epsilon + pool.at_price(best.price).worth(best.price)
-        best = pool.best()
-        if bound - best.loss <= _SAME * (1.0 + abs(bound)):
+        before, best = best.loss, pool.best()
+        unit = 1.0 + abs(bound)
+        if bound - best.loss <= _SAME * unit or best.loss - before < movers[0].worth_it * unit:
             break
     return _distribution(pool, best)
 
