@@ -106,18 +106,30 @@ def test_with_l1_an_attack_on_curves_is_the_linear_program_over_all_knots(seed):
     assert attack_sensors(target).risk == pytest.approx(best_on_grid(target, axes), rel=1e-9)
 
 
-@pytest.mark.parametrize(("norm", "seed"), list(product(["l2", "linf"], range(4))))
-def test_no_grid_has_a_worse_distribution_for_curves(norm, seed):
-    """With linf the attack is exact; with l2 it may be short of a better one, by 1 % here."""
-    target, _ = problem(np.random.default_rng(seed), MAPS[0], norm, LIMITS, n_rows=4)
+EXACT, NEARLY, SEARCHED = 1e-9, 0.01, 0.1  # of what the radius adds: what a grid may have more
+
+
+@pytest.mark.parametrize(
+    ("one", "norm", "short", "seed"),
+    [
+        *(
+            (MAPS[0], norm, short, k)
+            for norm, short in (("l2", NEARLY), ("linf", EXACT))
+            for k in range(4)
+        ),
+        *((one, norm, SEARCHED, k) for one in MAPS[1:] for norm in NORMS for k in range(2)),
+    ],
+)
+def test_no_grid_has_a_much_worse_distribution(one, norm, short, seed):
+    """On curves the attack is exact with linf; with l2, and where it searches, it may miss some."""
+    target, _ = problem(np.random.default_rng(seed), one, norm, LIMITS, n_rows=4)
     axes = [
-        np.union1d(np.linspace(low, high, 33), target.X[:, j])
+        np.union1d(np.linspace(low, high, 25), target.X[:, j])
         for j, (low, high) in enumerate(zip(*LIMITS, strict=True))
     ]
     on_grid = best_on_grid(target, axes)
     plain = target.mass @ np.maximum(0.0, 1.0 - target.y * target.scores(target.X))
-    short = 1e-9 if norm == "linf" else 0.01 * (on_grid - plain)
-    assert attack_sensors(target).risk >= on_grid - short
+    assert attack_sensors(target).risk >= on_grid - short * (on_grid - plain)
 
 
 @pytest.mark.parametrize("norm", NORMS)

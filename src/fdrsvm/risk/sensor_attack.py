@@ -273,7 +273,7 @@ class _OnCurves(_Mover):
         return X + way, np.take_along_axis(all_gains, best, 2)[:, :, 0].sum(axis=1)
 
 
-class _Search(_Mover):
+class _Climber(_Mover):
     """Along the gradient: the farthest point of a radius, again and again from where it led."""
 
     worth_it = _WORTH_IT
@@ -389,7 +389,7 @@ def _mover(target: Target, label: float) -> _Mover:
     features = target.features
     if isinstance(features, AdditiveFeatures) and not features.pairs:
         return _OnCurves(target, label, features)
-    return _Search(target, label)
+    return _Climber(target, label)
 
 
 def _far_away(target: Target, label: float) -> list[Array]:
