@@ -140,24 +140,17 @@ def _show_slack(again: Recomputed, names: list[str]) -> None:
     say()
     say("How loose that is. The worst case of the sensors lies between what an attack reaches")
     say("and what is certified for this very model:")
-    lines = [
-        [
-            *[one.client, str(one.label)][: len(names)],
-            *(number(limit, 6) for limit in (one.at_least, one.at_most) if limit is not None),
-            _slack(one.at_least, one.at_most),
-        ]
-        for one in again.risks
-    ]
+    lines = []
+    for one in again.risks:
+        assert one.at_least is not None
+        assert one.at_most is not None
+        # Of nothing there is no share; and rounding is no slack.
+        slack = max(one.at_most / one.at_least - 1.0, 0.0) if one.at_least else float("nan")
+        limits = [number(one.at_least, 6), number(one.at_most, 6), f"{slack:.2%}"]
+        lines.append([*[one.client, str(one.label)][: len(names)], *limits])
     show_table([*names, "at least", "at most", "slack"], lines, n_left=len(names))
     sums = (f"{number(low, 6)} to {number(high, 6)}" for low, high in again.limits)
     say(f"Weighted sum: {', '.join(sums)}")
-
-
-def _slack(low: float | None, high: float | None) -> str:
-    """How far the upper limit is above the lower one."""
-    if not low or high is None:
-        return "-"
-    return f"{max(high / low - 1.0, 0.0):.2%}"
 
 
 def _show_flips(model: LinearModel, turns: Flips, *, is_flat: bool) -> None:

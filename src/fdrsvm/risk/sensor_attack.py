@@ -102,8 +102,10 @@ class _Pool:
     def best(self) -> _Mixture:
         """The mixture that costs epsilon, and its price: tangents meet where the minimum is."""
         epsilon = self.target.ball.epsilon
-        cheap = self.at_price(self._highest_price())
-        dear = self.at_price(0.0)
+        gains = self.losses - self.losses[:, :1]  # over staying, which is the first place
+        pays = (self.costs > 0.0) & (gains > 0.0)
+        highest = np.divide(gains, self.costs, out=np.zeros_like(gains), where=pays).max()
+        cheap, dear = self.at_price(2.0 * float(highest) + 1.0), self.at_price(0.0)
         if dear.cost <= epsilon:
             return _Mixture(dear, dear, 1.0)
         for _ in range(200):
@@ -113,13 +115,6 @@ class _Pool:
                 break
             cheap, dear = (middle, dear) if middle.cost <= epsilon else (cheap, middle)
         return _Mixture(dear, cheap, (epsilon - cheap.cost) / (dear.cost - cheap.cost), price)
-
-    def _highest_price(self) -> float:
-        """Above what any place gains per unit of cost over staying, which is the first one."""
-        gains = self.losses - self.losses[:, :1]
-        paid = np.where((self.costs > 0.0) & (gains > 0.0), gains, 0.0)
-        rates = np.divide(paid, self.costs, out=np.zeros_like(paid), where=paid > 0.0)
-        return 2.0 * float(rates.max()) + 1.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -365,7 +360,13 @@ class _Climber(_Mover):
 
 def attack_sensors(target: Target) -> WorstCaseDistribution:
     """The worst distribution found in the ball around the sensors' rows, atom by atom."""
-    pool, movers = _Pool(target), [_mover(target, label) for label in (-1.0, 1.0)]
+    features, movers = target.features, list[_Mover]()
+    for label in (-1.0, 1.0):
+        if isinstance(features, AdditiveFeatures) and not features.pairs:
+            movers.append(_OnCurves(target, label, features))
+        else:
+            movers.append(_Climber(target, label))
+    pool = _Pool(target)
     pool.add(target.X, target.y)
     pool.add(target.X, -target.y)
     for mover in movers:
@@ -383,13 +384,6 @@ def attack_sensors(target: Target) -> WorstCaseDistribution:
         if bound - best.loss <= _SAME * unit or best.loss - before < movers[0].worth_it * unit:
             break
     return _distribution(pool, best)
-
-
-def _mover(target: Target, label: float) -> _Mover:
-    features = target.features
-    if isinstance(features, AdditiveFeatures) and not features.pairs:
-        return _OnCurves(target, label, features)
-    return _Climber(target, label)
 
 
 def _far_away(target: Target, label: float) -> list[Array]:
