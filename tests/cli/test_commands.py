@@ -150,9 +150,11 @@ def test_certify_says_how_loose_the_bound_of_curves_is(home, tmp_path, capsys):
     options = ("--features", "additive", "--no-tune", "--set", "epsilon=0.02", "--output", tmp_path)
     assert call(capsys, "fit", home / "plants", *options)[0] == 0
     model = tmp_path / "model.safetensors"
+    kept = json.loads((tmp_path / "certificate.json").read_text("utf-8"))
+    assert kept["objective_is"].startswith("at most")
     _, out, _ = call(capsys, "certify", model, home / "plants")
     said = " ".join(out.split())
-    assert "has a worst-case risk of at most" in said
+    assert f"has a worst-case risk of at most {kept['objective']:.6g}" in said
     assert "at least at most slack" in said
     _, out, _ = call(capsys, "certify", model, home / "plants", "--json")
     found = json.loads(out)

@@ -103,6 +103,23 @@ def test_the_stretch_of_pairs_is_reached_at_the_upper_limits(norm):
     assert reached == pytest.approx(features.stretch(norm), rel=1e-4)
 
 
+@pytest.mark.parametrize("norm", NORMS)
+def test_the_stretch_of_pairs_is_the_documented_one(norm):
+    """[map-pairs], in plain Python."""
+    spans, pairs = [1.0, 3.0, 0.5, 2.0], [(0, 1), (1, 2), (0, 3)]
+    shares = [[] for _ in spans]
+    for i, j in pairs:
+        shares[i].append(spans[j] / (spans[i] + spans[j]))
+        shares[j].append(spans[i] / (spans[i] + spans[j]))
+    expected = {
+        "l1": 1.0 + max(map(sum, shares)),
+        "l2": (1.0 + max(sum(2.0 * h**2 for h in each) for each in shares)) ** 0.5,
+        "linf": 1.0,
+    }
+    features = AdditiveMap(pairs=pairs, limits=(0.0, spans)).over(4)
+    assert features.stretch(norm) == pytest.approx(expected[norm], rel=1e-11)
+
+
 @given(st.integers(0, 10**6))
 def test_curves_and_surfaces_are_the_score(seed):
     rng = np.random.default_rng(seed)

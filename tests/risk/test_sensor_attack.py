@@ -186,6 +186,9 @@ def test_what_makes_no_sense_with_a_map_is_refused_in_words(rng):
     X, y, w = rng.random((6, 2)), np.array([1.0, -1.0] * 3), np.ones(12)
     with pytest.raises(UnsupportedError, match="paper"):
         worst_case_risk(w, X, y, epsilon=0.1, features="additive", worst_case="paper")
+    in_other_units = MAPS[0].over(2).rescaled(np.zeros(2), np.full(2, 100.0))
+    with pytest.raises(InvalidInputError, match="scale X as in training"):
+        worst_case_risk(np.ones(8), 100.0 * X, y, epsilon=0.1, features=in_other_units)
     with pytest.raises(InvalidInputError, match="inside the support"):
         worst_case_risk(w, X + 1.0, y, epsilon=0.1, features="additive", support="unit-box")
     with pytest.raises(InvalidInputError, match="12"):

@@ -7,7 +7,7 @@ Pool     Every row has places to go, with a label, a cost and the loss there. Gi
 New      Places that are the best ones at that price are added, until none is better
 Curves   without pairs: the best place of a row is found exactly, among knots, [attack]; with the
          hinge, and norm l1 or linf, the attack is then the worst case of the sensors itself
-Others   places are searched along gradients, from each row at several radii: a lower bound
+Others   places are searched along gradients, from each row at several radii, and sensor by sensor
 
 What comes out is a distribution in the ball of the sensors. Its loss is computed of the map itself,
 so the worst case of the sensors is at least that, however the places were found.
@@ -79,12 +79,12 @@ class _Pool:
         self.costs, self.losses = np.empty((n_rows, 0)), np.empty((n_rows, 0))
 
     def add(self, points: Array, labels: Array) -> None:
-        """A place for every row; those that cost too much to know are of no use."""
+        """A place for every row."""
         target = self.target
         costs = norm_rows(points - target.X, target.ball.norm)
         costs = costs + np.where(labels == target.y, 0.0, target.ball.kappa)
         losses = np.asarray(target.loss.value(labels * target.scores(points)), dtype=np.float64)
-        # Labels that are trusted stay: inf times a price of 0 would be no number.
+        # At kappa = inf labels stay: nobody takes a place with the other one.
         losses = np.where(np.isfinite(costs), losses, -np.inf)
         costs = np.where(np.isfinite(costs), costs, 0.0)
         self.points.append(points)

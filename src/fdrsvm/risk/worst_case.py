@@ -404,6 +404,12 @@ def worst_case_risk(
             return RiskOracle(X, y, **ball, **rest, sample_weight=sample_weight)(w, intercept)
         if worst_case == "paper":
             raise UnsupportedError("worst_case='paper' is for features='linear' only; use 'exact'")
+        if not np.allclose(made.width, made.span, rtol=1e-9, atol=0.0):
+            raise InvalidInputError(
+                "features",
+                "must be of sensors in the unit of epsilon, as in training",
+                "they are of readings in other units: scale X as in training, and give that map",
+            )
         guarded = Ball.checked(made.n_sensors, **ball, **rest)
         if guarded.box is not None:
             check_inside(sensors, guarded.box, getattr(X, "columns", None))
