@@ -32,7 +32,8 @@ if TYPE_CHECKING:
     from fdrsvm.estimators.fdrsvccv import FDRSVCCV
     from fdrsvm.estimators.fedsvc import FedSVC
     from fdrsvm.inspection.explain import feature_effects, flipping_perturbation
-    from fdrsvm.risk.distribution import WorstCaseDistribution, worst_case_distribution
+    from fdrsvm.risk.ball import WorstCaseDistribution
+    from fdrsvm.risk.distribution import worst_case_distribution
     from fdrsvm.risk.feature_maps import AdditiveMap, FeatureMap, FourierMap
     from fdrsvm.risk.radius import (
         generalisation_bound,
@@ -64,7 +65,7 @@ _HOME = {
     "MarginLoss": "fdrsvm.core.losses",
     "MissCost": "fdrsvm.decision.goals",
     "RiskOracle": "fdrsvm.risk.worst_case",
-    "WorstCaseDistribution": "fdrsvm.risk.distribution",
+    "WorstCaseDistribution": "fdrsvm.risk.ball",
     "WorstCaseRisk": "fdrsvm.risk.worst_case",
     "feature_effects": "fdrsvm.inspection.explain",
     "flipping_perturbation": "fdrsvm.inspection.explain",

@@ -146,6 +146,29 @@ def test_certify_says_when_data_are_not_those_of_training(model, tmp_path, capsy
     assert "These are not the numbers in the file" in out
 
 
+def test_certify_says_how_loose_the_bound_of_curves_is(home, tmp_path, capsys):
+    options = ("--features", "additive", "--no-tune", "--set", "epsilon=0.02", "--output", tmp_path)
+    assert call(capsys, "fit", home / "plants", *options)[0] == 0
+    model = tmp_path / "model.safetensors"
+    kept = json.loads((tmp_path / "certificate.json").read_text("utf-8"))
+    assert kept["objective_is"].startswith("at most")
+    _, out, _ = call(capsys, "certify", model, home / "plants")
+    said = " ".join(out.split())
+    assert f"has a worst-case risk of at most {kept['objective']:.6g}" in said
+    assert "at least at most slack" in said
+    _, out, _ = call(capsys, "certify", model, home / "plants", "--json")
+    found = json.loads(out)
+    for one in found["recomputed"]:
+        assert one["mean_loss"] < one["at_least"] <= one["at_most"] * (1.0 + 1e-9)
+        row = f"{one['client']} {one['at_least']:.6g} {one['at_most']:.6g} "
+        slack = max(one["at_most"] / one["at_least"] - 1.0, 0.0)
+        assert f"{row}{slack:.2%}" in said
+    [[low, high]] = found["weighted_limits"]
+    assert f"Weighted sum: {low:.6g} to {high:.6g}" in said
+    _, out, _ = call(capsys, "certify", model, home / "plants", "--epsilon", "0.1", "--json")
+    assert json.loads(out)["weighted_limits"][0][0] > low
+
+
 def test_certify_states_the_papers_confidence_if_told_its_constants(model, capsys):
     _, out, _ = call(capsys, "certify", model, "--c1", "2", "--c2", "1e4")
     value = mowb_confidence([0.02] * 3, [40] * 3, 3, c1=2.0, c2=1e4)

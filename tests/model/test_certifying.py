@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from fdrsvm import RiskOracle, UnsupportedError, mowb_confidence
+from fdrsvm import RiskOracle, UnsupportedError, mowb_confidence, worst_case_risk
 from fdrsvm.data.rows import Rows
 from fdrsvm.estimators.training import FitSettings, train
 from fdrsvm.inspection.certifying import confidence, flips, in_words, proved, recompute
@@ -42,6 +42,71 @@ def test_the_files_numbers_come_out_again(rows, estimator, params, scaling):
     assert again.n_clipped == 0
     assert again.objectives[0] == pytest.approx(proved(model)[0].objective, rel=1e-9)
     assert all(one.mean_loss <= one.worst_case for one in again.risks)
+
+
+@pytest.mark.parametrize("norm", ["l1", "l2", "linf"])
+@pytest.mark.parametrize("features", ["additive", "additive-pairs", "fourier"])
+def test_with_a_map_the_files_numbers_are_bounds_that_attacks_approach(rows, features, norm):
+    params = {"features": features, "norm": norm, "epsilon": 0.01, "tol": 1e-2}
+    model = train(FitSettings(tune=False, params=params), rows).model
+    assert recompute(model, rows).limits == ()
+    again = recompute(model, rows, attack=True)
+    assert again.agrees is True
+    for one in again.risks:
+        assert one.mean_loss < one.at_least <= one.at_most * (1.0 + 1e-9)
+        assert one.at_most <= one.worst_case * (1.0 + 1e-9)
+    [(low, high)] = again.limits
+    assert low == pytest.approx(np.mean([one.at_least for one in again.risks]), rel=1e-12)
+    assert high == pytest.approx(np.mean([one.at_most for one in again.risks]), rel=1e-12)
+    if (features, norm) == ("additive", "l1"):
+        assert low == pytest.approx(again.objectives[0], rel=1e-6)  # the goal of docs/maps.md
+    said = " ".join(in_words(model))
+    assert f"worst-case risk of at most {proved(model)[0].objective:.6g}" in said
+    assert f"in front of the model's feature map ({model.features.kind})" in said
+
+
+@pytest.mark.parametrize("support", ["unit-box", None])
+def test_each_class_of_a_map_is_attacked_with_its_own_rows(rows, support):
+    """Three classes, and a support: what comes out is worst_case_risk's word, class by class."""
+    y = np.where(rows.X[:, 0] > 1.0, "hot", rows.y)
+    three = Rows(rows.X, y, rows.clients, rows.feature_names)
+    params = {"features": "additive", "epsilon": 0.01, "support": support, "tol": 0.05}
+    model = train(FitSettings(tune=False, params=params), three).model
+    scaling = Scaling.of(model)
+    scaled = scaling.unfold(model)
+    again = recompute(model, three, attack=True)
+    assert len(again.limits) == 3
+    for one in again.risks:
+        part, k = three.of(one.client), model.classes.index(one.label)
+        # As in recompute: rounding may leave a row outside by a hair.
+        X = scaling.apply(part.X) if support is None else np.clip(scaling.apply(part.X), 0.0, 1.0)
+        found = worst_case_risk(
+            scaled.coef[k],
+            X,
+            np.where(part.y == one.label, 1.0, -1.0),
+            epsilon=0.01,
+            support=support,
+            features=scaled.features,
+            intercept=float(scaled.intercept[k]),
+        )
+        assert (one.at_least, one.at_most) == (found.proof, found.value)
+
+
+def test_linear_models_need_no_attack(rows):
+    model = train(FitSettings(tune=False, params={"epsilon": 0.02}), rows).model
+    again = recompute(model, rows, attack=True)
+    assert again.limits == ()
+    assert {(one.at_least, one.at_most) for one in again.risks} == {(None, None)}
+    assert "at most" not in in_words(model)[0]
+
+
+def test_confidence_of_a_map_is_that_of_its_sensors(rows):
+    """[confidence] is of the balls around the rows: as many dimensions as there are sensors."""
+    params = {"features": "fourier", "epsilon": 0.02, "tol": 0.05}
+    model = train(FitSettings(tune=False, params=params), rows).model
+    counts = {"a": 50, "b": 25, "c": 15}
+    expected = mowb_confidence([0.02] * 3, [50, 25, 15], 4, c1=2.0, c2=1e6)
+    assert confidence(model, counts, 2.0, 1e6) == expected
 
 
 def test_a_fifth_of_the_rows_moved_changes_the_verdict(rows):

@@ -2,11 +2,11 @@
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import optimize
 
-from fdrsvm.core.vectors import norm_of, norm_rows
+from fdrsvm.core.vectors import dual_norm, norm_of, norm_rows
 from fdrsvm.errors import InvalidInputError, UnsupportedError
 from fdrsvm.risk.ball import Box
 from fdrsvm.risk.feature_maps import (
@@ -101,6 +101,23 @@ def test_the_stretch_of_pairs_is_reached_at_the_upper_limits(norm):
         moved = features.apply((at - step * direction)[None]) - features.apply(at[None])
         reached = max(reached, norm_of(moved[0], norm, features.groups) / step)
     assert reached == pytest.approx(features.stretch(norm), rel=1e-4)
+
+
+@pytest.mark.parametrize("norm", NORMS)
+def test_the_stretch_of_pairs_is_the_documented_one(norm):
+    """[map-pairs], in plain Python."""
+    spans, pairs = [1.0, 3.0, 0.5, 2.0], [(0, 1), (1, 2), (0, 3)]
+    shares = [[] for _ in spans]
+    for i, j in pairs:
+        shares[i].append(spans[j] / (spans[i] + spans[j]))
+        shares[j].append(spans[i] / (spans[i] + spans[j]))
+    expected = {
+        "l1": 1.0 + max(map(sum, shares)),
+        "l2": (1.0 + max(sum(2.0 * h**2 for h in each) for each in shares)) ** 0.5,
+        "linf": 1.0,
+    }
+    features = AdditiveMap(pairs=pairs, limits=(0.0, spans)).over(4)
+    assert features.stretch(norm) == pytest.approx(expected[norm], rel=1e-11)
 
 
 @given(st.integers(0, 10**6))
@@ -199,3 +216,122 @@ def test_sparse_rows_are_refused_in_words():
 
     with pytest.raises(UnsupportedError, match="dense"):
         AdditiveMap().over(2).apply(sparse.csr_array(np.eye(2)))
+
+
+@given(st.integers(0, 10**6), st.integers(1, 4))
+def test_slopes_are_the_gradient_of_the_score(seed, n_sensors):
+    rng = np.random.default_rng(seed)
+    for _, features in maps(n_sensors, rng):
+        w, X = rng.normal(size=features.n_outputs), rng.uniform(-0.3, 1.3, (20, n_sensors))
+        X, step = features.low + features.width * X, 1e-7 * features.width
+        slopes = features.slopes(X, w)
+        for j, move in enumerate(np.diag(step)):
+            ahead, behind = (features.apply(X + side * move) @ w for side in (1.0, -1.0))
+            numeric = (ahead - behind) / (2.0 * step[j])
+            # No knot within a step of all but a few rows in a million.
+            np.testing.assert_allclose(
+                slopes[:, j], numeric, rtol=1e-6, atol=1e-5 / features.width[j]
+            )
+
+
+def steepest_found(features, w, norm, rng):
+    """The largest dual norm of a slope, of many places and of some that are climbed to."""
+    order = {"l1": np.inf, "l2": 2, "linf": 1}[norm]
+
+    def less(shares):
+        X = features.low + features.width * np.atleast_2d(shares)
+        return -np.linalg.norm(features.slopes(X, w), ord=order, axis=1)
+
+    shares = rng.uniform(-0.1, 1.1, (4000, features.n_sensors))
+    starts = shares[np.argsort(less(shares))[:3]]
+    climbed = [optimize.minimize(lambda s: less(s)[0], s, method="Nelder-Mead") for s in starts]
+    return max(-one.fun for one in climbed)
+
+
+@settings(max_examples=20)
+@given(st.integers(0, 10**6), st.integers(1, 3), st.sampled_from(NORMS))
+def test_no_score_is_steeper_than_it_is_said_to_be(seed, n_sensors, norm):
+    rng = np.random.default_rng(seed)
+    for _, features in maps(n_sensors, rng):
+        w = rng.normal(size=features.n_outputs) * rng.choice([0.1, 1.0, 5.0], features.n_outputs)
+        steepness = features.steepness(w, norm)
+        groups = features.groups if norm != "l1" else None
+        by_norm = features.stretch(norm) * dual_norm(w, features.norm(norm), groups)
+        assert steepness <= by_norm * (1.0 + 1e-9)
+        assert steepest_found(features, w, norm, rng) <= steepness * (1.0 + 1e-9)
+
+
+@pytest.mark.parametrize("norm", NORMS)
+def test_curves_are_somewhere_as_steep_as_they_are_said_to_be(norm):
+    rng = np.random.default_rng(6)
+    features = AdditiveMap(n_knots=3, limits=(0.0, [1.0, 3.0])).over(2)
+    w = rng.normal(size=features.n_outputs)
+    found = steepest_found(features, w, norm, rng)
+    assert found == pytest.approx(features.steepness(w, norm), rel=1e-9)
+
+
+def test_with_pairs_the_steepest_place_is_found_sensor_by_sensor():
+    """[map-pairs]: with l1 no smaller bound is true; the slope nears it at knots."""
+    rng = np.random.default_rng(7)
+    features = AdditiveMap(
+        pairs="all", n_knots=5, pair_knots=2, limits=(0.0, [1.0, 3.0, 0.5])
+    ).over(3)
+    for _ in range(5):
+        w = rng.normal(size=features.n_outputs)
+        ends = np.array([-0.1, 1e-9, 0.5 - 1e-9, 0.5 + 1e-9, 1.0 - 1e-9, 1.1])
+        fine = np.union1d(ends, (np.arange(5) + 0.5) / 5)
+        grid = np.array(np.meshgrid(fine, fine, fine)).reshape(3, -1).T
+        slopes = features.slopes(features.low + features.width * grid, w)
+        assert np.abs(slopes).max() == pytest.approx(features.steepness(w, "l1"), rel=1e-7)
+
+
+@pytest.mark.parametrize("norm", NORMS)
+def test_few_waves_are_all_steepest_at_once(norm):
+    """[map-fourier]: as many waves as sensors can have any phases; l1 and linf are reached."""
+    rng = np.random.default_rng(8)
+    features = FourierMap(n_components=6, limits=(0.0, [1.0, 2.0, 0.7])).over(3)
+    order = {"l1": np.inf, "l2": 2, "linf": 1}[norm]
+    for _ in range(5):
+        w = rng.normal(size=6)
+        heights = np.hypot(w[:3], w[3:]) * features.scale
+        turns = features.frequencies / features.span
+        sides = np.array(np.meshgrid(*[[-1.0, 1.0]] * 3)).reshape(3, -1).T
+        reached = np.linalg.norm(sides * heights @ turns, ord=order, axis=1).max()
+        steepness = features.steepness(w, norm)
+        if norm == "l2":  # a relaxation, or L times the norm; no worse than what it is made of
+            assert reached <= steepness * (1.0 + 1e-12)
+            # Of normal directions with the best density's covariance one is that good on average.
+            assert steepness <= np.sqrt(np.pi / 2.0) * reached * (1.0 + 1e-4)
+        else:
+            by_norm = features.stretch(norm) * np.linalg.norm(w)
+            assert steepness == pytest.approx(min(reached, by_norm), rel=1e-9)
+            assert reached <= by_norm * (1.0 + 1e-9)
+
+
+def test_waves_of_many_sensors_have_a_bound_too():
+    rng = np.random.default_rng(9)
+    features = FourierMap(n_components=40).over(20)
+    w = rng.normal(size=40)
+    slopes = features.slopes(rng.random((20_000, 20)), w)
+    assert np.abs(slopes).sum(axis=1).max() <= features.steepness(w, "linf")
+    assert features.steepness(w, "linf") <= features.stretch("linf") * np.linalg.norm(w)
+
+
+@pytest.mark.parametrize("norm", NORMS)
+def test_no_optimiser_finds_a_larger_ratio(norm):
+    """Features move by at most L times what sensors move, over moves that are made for it."""
+    rng = np.random.default_rng(10)
+    for _, features in maps(3, rng):
+
+        def short_of(both, features=features):
+            X = features.low + features.width * both.reshape(2, 3)
+            moved = features.apply(X)
+            far = np.linalg.norm(X[1] - X[0], ord=ORDER[norm])
+            if far < 1e-6:  # nothing but rounding
+                return 0.0
+            return -norm_of(moved[1] - moved[0], features.norm(norm), features.groups) / far
+
+        for _ in range(3):
+            start = rng.uniform(0.0, 1.0, 6)
+            found = optimize.minimize(short_of, start, method="Nelder-Mead")
+            assert -found.fun <= features.stretch(norm) * (1.0 + 1e-8)

@@ -52,7 +52,8 @@ def certify(
 
     Worst-case risk, gap, radius and confidence come from the file alone. With data, each client's
     worst-case risk is computed again, exactly, and how far rows must move for decisions to change.
-    On the training rows the risks are those in the file.
+    On the training rows the risks are those in the file. Of a model with a feature map they are
+    upper bounds: an attack on the sensors then says how much of them is real.
     """
     from fdrsvm.inspection.certifying import flips, in_words, recompute
     from fdrsvm.inspection.verdict import ignores_features
@@ -65,7 +66,7 @@ def certify(
         raise click.UsageError("--epsilon, --kappa and --norm need data to recompute on.")
     loaded, rows = load_with_rows(model, data)
     words = [*in_words(loaded), _confidence(loaded, rows, c1, c2, tail)]
-    again = None if rows is None else recompute(loaded, rows, given)
+    again = None if rows is None else recompute(loaded, rows, given, attack=True)
     turns = None if rows is None else flips(loaded, rows, norm)
     if as_json:
         say_json(_content(loaded, words, again, turns))
@@ -128,8 +129,28 @@ def _show_recomputed(again: Recomputed, *, is_other_ball: bool) -> None:
             if again.agrees
             else "These are not the numbers in the file: the data are not those of training."
         )
+    if again.limits:
+        _show_slack(again, names)
     if again.n_clipped:
         say(f"{again.n_clipped} values lay outside the support and were moved to its edge.")
+
+
+def _show_slack(again: Recomputed, names: list[str]) -> None:
+    """How much of the bounds is real, client by client."""
+    say()
+    say("How loose that is. The worst case of the sensors lies between what an attack reaches")
+    say("and what is certified for this very model:")
+    lines = []
+    for one in again.risks:
+        assert one.at_least is not None
+        assert one.at_most is not None
+        # Of nothing there is no share; and rounding is no slack.
+        slack = max(one.at_most / one.at_least - 1.0, 0.0) if one.at_least else float("nan")
+        limits = [number(one.at_least, 6), number(one.at_most, 6), f"{slack:.2%}"]
+        lines.append([*[one.client, str(one.label)][: len(names)], *limits])
+    show_table([*names, "at least", "at most", "slack"], lines, n_left=len(names))
+    sums = (f"{number(low, 6)} to {number(high, 6)}" for low, high in again.limits)
+    say(f"Weighted sum: {', '.join(sums)}")
 
 
 def _show_flips(model: LinearModel, turns: Flips, *, is_flat: bool) -> None:
@@ -162,6 +183,7 @@ def _content(
     if again is not None and turns is not None:
         content["recomputed"] = [asdict(one) for one in again.risks]
         content["weighted_sums"] = list(again.objectives)
+        content["weighted_limits"] = [list(limits) for limits in again.limits]
         content["agrees_with_file"] = again.agrees
         content["n_clipped"] = again.n_clipped
         content["flips"] = {str(part): move for part, move in turns.moves.items()}

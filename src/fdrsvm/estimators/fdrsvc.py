@@ -128,7 +128,9 @@ class FDRSVC(FederatedClassifier):
         The labels, sorted.
     objective_, lower_bound_, gap_ : float, or ndarray of shape (n_classes,)
         Certified worst-case risk of the model, a bound that no model can go below, and the relative
-        gap between them; one entry per class if there are more than two.
+        gap between them; one entry per class if there are more than two. With a map: the worst case
+        of the sensors is at most ``objective_``, and the bound is of what models of this map can
+        prove.
     bound_radius_ : float, or ndarray of shape (n_classes,)
         The bound holds for models with ||w||_* up to this: infinite unless nothing bounds w, as on
         a box or at epsilon = 0.

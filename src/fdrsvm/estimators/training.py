@@ -445,6 +445,11 @@ def certificate_content(model: LinearModel) -> dict[str, Any]:
         **model.certificate,
         **{name: model.record[name] for name in _CERTIFIED if name in model.record},
     }
+    if model.features is not None:
+        content["objective_is"] = (
+            "at most: an upper bound on the worst case of the sensors in front of the feature map; "
+            "fdrsvm certify, given the rows, says how tight it is"
+        )
     return dict(encode(plain(content, "certificate")))
 
 

@@ -2,14 +2,15 @@
 
 Recomputed by :class:`fdrsvm.RiskOracle`, which shares no code with training's bookkeeping: each
 client's worst-case risk, their weighted sum, and how far rows must move for decisions to turn.
-Distances are in scaled features, as in training.
+Distances are in scaled features, as in training. With a feature map they are moves of the sensors
+in front of it, [map]: what is proved is a bound, and an attack says how much of it is real.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -26,7 +27,7 @@ from fdrsvm.model.trained_ball import ROBUST, Overrides, balls, client_weights
 from fdrsvm.model.unscaling import Scaling
 from fdrsvm.risk.ball import Support, check_support
 from fdrsvm.risk.radius import mowb_confidence
-from fdrsvm.risk.worst_case import RiskOracle
+from fdrsvm.risk.worst_case import RiskOracle, worst_case_risk
 
 SHARES = (0.01, 0.05, 0.1, 0.25, 0.5)
 _NORM_WORDS = {
@@ -53,7 +54,9 @@ class ClientRisk:
     """One client's rows under one model.
 
     ``worst_case`` is the worst-case risk, ``mean_loss`` the loss on the rows as they are,
-    ``stated`` what the file says, or None.
+    ``stated`` what the file says, or None. With a feature map ``worst_case`` is the upper bound
+    that training minimised; the worst case of the sensors lies between ``at_least``, which an
+    attack on them reaches, and ``at_most``, the best bound for this model; None if not asked for.
     """
 
     client: str
@@ -63,6 +66,8 @@ class ClientRisk:
     worst_case: float
     mean_loss: float
     stated: float | None
+    at_most: float | None = None
+    at_least: float | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,6 +81,7 @@ class Recomputed:
     objectives: tuple[float, ...]  # one per model, in the order of Proved
     n_clipped: int
     resolution: float = 0.0
+    limits: tuple[tuple[float, float], ...] = ()  # as objectives: sums of at_least and of at_most
 
     @property
     def agrees(self) -> bool | None:
@@ -131,11 +137,13 @@ def members(model: LinearModel, rows: Rows) -> dict[str, npt.NDArray[np.intp]]:
     return {name: np.flatnonzero(rows.clients == name) for name in rows.client_names}
 
 
-def recompute(model: LinearModel, rows: Rows, given: Overrides | None = None) -> Recomputed:
+def recompute(
+    model: LinearModel, rows: Rows, given: Overrides | None = None, *, attack: bool = False
+) -> Recomputed:
     """Worst-case risks of a model from a file, with its scaling folded in, on rows with labels.
 
     On the rows of training the numbers are those of the file, unless another radius, label price
-    or norm is ``given``.
+    or norm is ``given``. With a feature map and ``attack``, how loose they are is found as well.
     """
     check_fits(model, rows)
     scaling = Scaling.of(model)
@@ -147,24 +155,38 @@ def recompute(model: LinearModel, rows: Rows, given: Overrides | None = None) ->
     stated = stated_risks(model) if given is None or given == Overrides() else {}
     risks, n_clipped = [], 0
     n_models = len(scaled.coef)
-    objectives = np.zeros(n_models)
+    objectives, limits = np.zeros(n_models), np.zeros((n_models, 2))
+    is_bound = attack and scaled.features is not None
     for name, group in groups.items():
         ball = own[name]
-        options = {**ball.options(), "sample_weight": sample_weight[group]}
         X, n_outside = into_support(scaling.apply(rows.X[group]), ball.support)
         n_clipped += n_outside
+        options = {**ball.options(), "sample_weight": sample_weight[group]}
+        mapped, guarded = scaled.of_sensors(X), options
+        if scaled.features is not None:
+            norm: Any = ball.norm
+            own_ball = scaled.features.ball(ball.epsilon, ball.kappa, norm, ball.support)
+            guarded = {**options, **own_ball}
         for k in range(n_models):
             signs = signs_of(codes[group], k, n_models)
             w, b = scaled.coef[k], float(scaled.intercept[k])
-            worst = RiskOracle(X, signs, **options).value(w, b)
-            mean = RiskOracle(X, signs, **{**options, "epsilon": 0.0}).value(w, b)
+            worst = RiskOracle(mapped, signs, **guarded).value(w, b)
+            mean = RiskOracle(mapped, signs, **{**guarded, "epsilon": 0.0}).value(w, b)
             label = None if n_models == 1 else model.classes[k]
             said = float(stated[name][k]) if name in stated else np.nan
             known = None if np.isnan(said) else said  # of sums, or left out, it is not
-            risks.append(ClientRisk(name, label, len(X), ball.epsilon, worst, mean, known))
+            one = ClientRisk(name, label, len(X), ball.epsilon, worst, mean, known)
+            if is_bound:
+                found = worst_case_risk(
+                    w, X, signs, intercept=b, features=scaled.features, **options
+                )
+                one = replace(one, at_most=found.value, at_least=found.proof)
+                limits[k] += shares[name] * np.array([found.proof, found.value])
+            risks.append(one)
             objectives[k] += shares[name] * worst
     resolution = float(from_plain(model.params.get("resolution", 0.0)))
-    return Recomputed(tuple(risks), tuple(objectives.tolist()), n_clipped, resolution)
+    between = tuple((low, high) for low, high in limits.tolist()) if is_bound else ()
+    return Recomputed(tuple(risks), tuple(objectives.tolist()), n_clipped, resolution, between)
 
 
 def into_support(X: Array, support: Support) -> tuple[Array, int]:
@@ -264,7 +286,8 @@ def certificate_words(model: LinearModel) -> list[str]:
             f"{model.threshold:.6g}, is a decision of its own, of which nothing is proved."
         ]
     if model.estimator in ROBUST:
-        return [*words, *(_objective_words(one) for one in facts), _ball_words(model), *cut]
+        about = [_objective_words(one, model) for one in facts]
+        return [*words, *about, _ball_words(model), *_map_words(model), *cut]
     worst = max(one.gap for one in facts)
     return [
         *words,
@@ -274,15 +297,33 @@ def certificate_words(model: LinearModel) -> list[str]:
     ]
 
 
-def _objective_words(one: Proved) -> str:
+def _objective_words(one: Proved, model: LinearModel) -> str:
     whose = "The model" if one.label is None else f"Class {one.label!r} against the rest"
     if not math.isfinite(one.objective):
         return f"{whose} was never evaluated by every client: nothing is proved of it."
     reach = "" if math.isinf(one.bound_radius) else f" with ||w||_* up to {one.bound_radius:.4g}"
+    if model.features is not None:
+        return (
+            f"{whose} has a worst-case risk of at most {one.objective:.6g}. For no model of this "
+            f"feature map{reach} would training have proved less than {one.lower_bound:.6g}, so "
+            f"this one is within {one.gap:.2g} (relative) of the best."
+        )
     return (
         f"{whose} has a worst-case risk of {one.objective:.6g}. No linear model{reach} has one "
         f"below {one.lower_bound:.6g}, so this one is within {one.gap:.2g} (relative) of the best."
     )
+
+
+def _map_words(model: LinearModel) -> list[str]:
+    """What the certificate of a model with a feature map covers, and what it leaves open."""
+    if model.features is None:
+        return []
+    return [
+        f"Distances are those of the sensors, in front of the model's feature map "
+        f"({model.features.kind}): the certificate covers whatever sensors and labels do within "
+        "the radius, also if the map makes more of it. The true worst case may be smaller; how "
+        "much at most, certify says if it is given the data."
+    ]
 
 
 def _ball_words(model: LinearModel) -> str:

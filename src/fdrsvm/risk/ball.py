@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import operator
 from dataclasses import dataclass
-from typing import Any, Literal, TypeAlias, cast, get_args
+from typing import Any, Literal, NamedTuple, TypeAlias, cast, get_args
 
 import numpy as np
+import numpy.typing as npt
 
 from fdrsvm.core.arrays import (
     Array,
@@ -101,6 +102,33 @@ class Ball:
             if box is not None and groups is not None:
                 raise UnsupportedError("groups of features need support=None")
         return cls(epsilon, kappa, cast(Norm, norm), box, cast(WorstCase, worst_case), loss, groups)
+
+
+class WorstCaseDistribution(NamedTuple):
+    """A worst distribution Q* in a ball: at most two atoms for each sample.
+
+    Attributes
+    ----------
+    points : ndarray of shape (n_atoms, n_features)
+        Where the atoms are, inside the support.
+    labels : ndarray of shape (n_atoms,)
+        Their labels, -1 or +1.
+    weights : ndarray of shape (n_atoms,)
+        Their masses; they sum to 1.
+    source_index : ndarray of shape (n_atoms,)
+        The sample each atom came from.
+    transport_cost : float
+        Mean cost of the transport: epsilon where the radius binds (multiplier above 0), else less.
+    risk : float
+        Expected hinge loss under Q*. It equals the worst-case risk if ``worst_case="exact"``.
+    """
+
+    points: Array
+    labels: Array
+    weights: Array
+    source_index: npt.NDArray[np.intp]
+    transport_cost: float
+    risk: float
 
 
 def check_groups(groups: Any, n_features: int) -> Groups:

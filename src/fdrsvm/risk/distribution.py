@@ -2,44 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from fdrsvm.core.arrays import Array, check_finite, check_vector
 from fdrsvm.core.losses import Hinge
 from fdrsvm.core.vectors import Norm, dot, times
 from fdrsvm.errors import UnsupportedError
-from fdrsvm.risk.ball import Support, WorstCase
+from fdrsvm.risk.ball import Support, WorstCase, WorstCaseDistribution
 from fdrsvm.risk.worst_case import RiskOracle, check_proof
-
-
-class WorstCaseDistribution(NamedTuple):
-    """A worst distribution Q* in the ball: at most two atoms for each sample.
-
-    Attributes
-    ----------
-    points : ndarray of shape (n_atoms, n_features)
-        Where the atoms are, inside the support.
-    labels : ndarray of shape (n_atoms,)
-        Their labels, -1 or +1.
-    weights : ndarray of shape (n_atoms,)
-        Their masses; they sum to 1.
-    source_index : ndarray of shape (n_atoms,)
-        The sample each atom came from.
-    transport_cost : float
-        Mean cost of the transport: epsilon where the radius binds (multiplier above 0), else less.
-    risk : float
-        Expected hinge loss under Q*. It equals the worst-case risk if ``worst_case="exact"``.
-    """
-
-    points: Array
-    labels: Array
-    weights: Array
-    source_index: npt.NDArray[np.intp]
-    transport_cost: float
-    risk: float
 
 
 def worst_case_distribution(

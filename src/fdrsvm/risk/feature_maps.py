@@ -32,12 +32,13 @@ from fdrsvm.core.arrays import (
     check_positive,
     check_vector,
 )
-from fdrsvm.core.vectors import Groups, Norm
+from fdrsvm.core.vectors import Groups, Norm, dual_norm
 from fdrsvm.errors import InvalidInputError, UnsupportedError
 from fdrsvm.risk.ball import Box, Support, check_bounds, check_pair, check_support
 
 _MOST_FEATURES = 20_000  # a model of more is a slip of the keyboard, and would not fit a PLC
 _MOST_CORNERS = 16  # sensors up to which all corners of a cube are tried
+_DENSITIES = 40  # steps to a bound on the steepness of waves (l2)
 _ROUNDING = 1e-12  # L is rounded up by this share, so that its own rounding breaks no bound
 _NARROWEST, _WIDEST = 1e-100, 1e100  # ranges of sensors whose products float64 still has room for
 _WIDE = 4.0  # gamma times the number of sensors, in shares of their ranges
@@ -320,6 +321,10 @@ class Features(ABC):
         """Features of sensors as shares of their ranges; one row for each."""
 
     @abstractmethod
+    def slopes(self, X: Array, weights: Array) -> Array:
+        """The gradient of the score in the sensors, row by row; at a knot that of either side."""
+
+    @abstractmethod
     def norm(self, norm: Norm) -> Norm:
         """The transport norm of the features, for one of the sensors."""
 
@@ -331,6 +336,11 @@ class Features(ABC):
     @abstractmethod
     def stretch(self, norm: Norm) -> float:
         """L: features move by at most L times what sensors move, groups counted as they are."""
+
+    def steepness(self, weights: Array, norm: Norm) -> float:
+        """A Lipschitz constant of the score of these weights, over the sensors: [map]."""
+        groups = self.groups if norm != "l1" else None
+        return self.stretch(norm) * dual_norm(weights, self.norm(norm), groups)
 
     @abstractmethod
     def box(self, box: Box) -> Box:
@@ -423,6 +433,25 @@ class AdditiveFeatures(Features):
             parts.append(products.reshape(len(shares), n_products))
         return np.concatenate(parts, axis=1)
 
+    def slopes(self, X: Array, weights: Array) -> Array:
+        """See :class:`Features`."""
+        shares, K, m = (X - self.low) / self.width, self.n_knots, self.pair_knots
+        steep = weights[: self.n_sensors * K].reshape(-1, K) * self.span[:, None]
+        piece = np.clip(np.floor(shares * K), 0, K - 1).astype(np.intp)
+        found = steep[np.arange(self.n_sensors), piece]
+        if self.pairs:
+            first, second = self.pair_places
+            own = weights[self.n_sensors * K :].reshape(-1, m, m) * self.pair_prices[:, None, None]
+            ramps = self._ramps(shares, m, ends=False)
+            on = np.floor(shares * m)[:, :, None] == np.arange(m)
+            along = np.einsum("npa,pab,npb->np", on[:, first], own, ramps[:, second], optimize=True)
+            across = np.einsum(
+                "npa,pab,npb->np", ramps[:, first], own, on[:, second], optimize=True
+            )
+            for places, parts in ((first, along), (second, across)):
+                np.add.at(found.T, places, parts.T)
+        return np.asarray(found / self.width)
+
     @staticmethod
     def _ramps(shares: Array, n_knots: int, *, ends: bool) -> Array:
         """By row, sensor and knot."""
@@ -451,6 +480,33 @@ class AdditiveFeatures(Features):
             np.add.at(own, places, slopes if norm == "l1" else 2.0 * slopes**2)
         largest = 1.0 + float(own.max())
         return (largest if norm == "l1" else float(np.sqrt(largest))) * (1.0 + _ROUNDING)
+
+    def steepness(self, weights: Array, norm: Norm) -> float:
+        """See :class:`Features`; with pairs each sensor at its steepest, [map-pairs]."""
+        bound = super().steepness(weights, norm)
+        if not self.pairs:
+            return bound
+        K, m = self.n_knots, self.pair_knots
+        pieces = weights[: self.n_sensors * K].reshape(-1, K)
+        # Each coarse piece meets some fine ones: by sensor and coarse piece, both ends of them.
+        meet = (np.arange(K) < np.arange(1, m + 1)[:, None] * K / m) & (
+            np.arange(1, K + 1) > np.arange(m)[:, None] * K / m
+        )
+        low = np.where(meet, pieces[:, None, :], np.inf).min(axis=2)
+        high = np.where(meet, pieces[:, None, :], -np.inf).max(axis=2)
+        products = weights[self.n_sensors * K :].reshape(-1, m, m) * self.pair_prices[:, None, None]
+        for places, turned in zip(
+            self.pair_places, (products, products.swapaxes(1, 2)), strict=True
+        ):
+            # The other sensor of the pair is at a knot where this one's slope is an extreme.
+            sums = np.pad(turned.cumsum(axis=2), ((0, 0), (0, 0), (1, 0))) / m
+            sums /= self.span[places][:, None, None]
+            np.add.at(low, places, sums.min(axis=2))
+            np.add.at(high, places, sums.max(axis=2))
+        # Beyond the limits products are constant, and what is left are the curves' ends.
+        ends = np.abs(pieces[:, [0, -1]]).max(axis=1)
+        steepest = np.maximum(np.maximum(-low, high).max(axis=1), ends)
+        return min(bound, dual_norm(steepest, norm) * (1.0 + _ROUNDING))
 
     def box(self, box: Box) -> Box:
         """Features never fall where sensors rise, in exact numbers and in rounded ones."""
@@ -517,6 +573,13 @@ class FourierFeatures(Features):
         phases = shares @ self.frequencies.T
         return np.concatenate([np.cos(phases), np.sin(phases)], axis=1) * self.scale
 
+    def slopes(self, X: Array, weights: Array) -> Array:
+        """See :class:`Features`."""
+        phases = (X - self.low) / self.width @ self.frequencies.T
+        cosines, sines = weights.reshape(2, -1) * self.scale
+        turns = sines * np.cos(phases) - cosines * np.sin(phases)
+        return np.asarray(turns @ self.frequencies / self.width)
+
     def norm(self, norm: Norm) -> Norm:  # noqa: ARG002 - whatever the sensors' is
         """Euclidean: waves move along circles."""
         return "l2"
@@ -532,6 +595,20 @@ class FourierFeatures(Features):
             largest = _largest_on_cube(moves)
         return largest * (1.0 + _ROUNDING)
 
+    def steepness(self, weights: Array, norm: Norm) -> float:
+        """See :class:`Features`; as if all waves could be at their steepest, [map-fourier]."""
+        bound = super().steepness(weights, norm)
+        heights = np.hypot(*weights.reshape(2, -1)) * self.scale
+        turns = self.frequencies / self.span
+        if norm == "l1":
+            steepest = float((heights @ np.abs(turns)).max())
+        elif norm == "linf" and self.n_sensors <= _MOST_CORNERS:
+            steepest = float((np.abs(_corners(self.n_sensors) @ turns.T) @ heights).max())
+        else:
+            steepest = _longest_sum(heights, turns)
+            steepest *= np.sqrt(self.n_sensors) if norm == "linf" else 1.0
+        return min(bound, steepest * (1.0 + _ROUNDING))
+
     def box(self, box: Box) -> Box:  # noqa: ARG002 - a wave may be anywhere in it
         """Waves stay between -1 and 1, times their scale."""
         most = np.full(self.n_outputs, self.scale)
@@ -546,17 +623,41 @@ class FourierFeatures(Features):
         return {**super().arrays(), "frequencies": self.frequencies}
 
 
+def _corners(n_sensors: int) -> Array:
+    """Of the cube |s| <= 1, one of s and -s each: what is measured there is the same for both."""
+    places = np.arange(2 ** (n_sensors - 1))[:, None] >> np.arange(n_sensors) & 1
+    return np.asarray(1.0 - 2.0 * places)
+
+
 def _largest_on_cube(moves: Array) -> float:
     """The largest ||moves s||_2 over |s| <= 1: at a corner; a bound where there are many."""
     n_sensors = moves.shape[1]
     if n_sensors <= _MOST_CORNERS:
-        places = np.arange(2 ** (n_sensors - 1))[:, None] >> np.arange(n_sensors) & 1
-        gram = moves.T @ moves
-        corners = 1.0 - 2.0 * places  # s and -s are as far: the last sign can stay
+        gram, corners = moves.T @ moves, _corners(n_sensors)
         return float(np.sqrt(np.einsum("ci,ij,cj->c", corners, gram, corners, optimize=True).max()))
     by_size = np.sqrt(n_sensors) * np.linalg.norm(moves, ord=2)
     by_entries = np.sqrt(np.abs(moves.T @ moves).sum())
     return float(min(by_size, by_entries))
+
+
+def _longest_sum(heights: Array, turns: Array) -> float:
+    """A bound on ||sum_k c_k heights_k turns_k||_2 over all |c_k| <= 1.
+
+    For every density P the root of sum(t) times the largest eigenvalue of sum_k heights_k^2 / t_k
+    turns_k turns_k' is one, with t_k = heights_k sqrt(turns_k' P turns_k); multiplicative steps
+    take P to the best.
+    """
+    n_sensors = turns.shape[1]
+    density, best = np.eye(n_sensors) / n_sensors, np.inf
+    for _ in range(_DENSITIES):
+        lengths = np.sqrt(np.maximum(np.einsum("kp,pq,kq->k", turns, density, turns), 1e-300))
+        pull = (turns.T * (heights / lengths)) @ turns
+        best = min(best, float(heights @ lengths) * float(np.linalg.eigvalsh(pull)[-1]))
+        sizes, axes = np.linalg.eigh(density)
+        root = (axes * np.sqrt(np.maximum(sizes, 0.0))) @ axes.T
+        density = root @ pull @ root
+        density /= max(float(np.trace(density)), 1e-300)
+    return float(np.sqrt(best))
 
 
 _FEATURES: dict[str, type[Features]] = {

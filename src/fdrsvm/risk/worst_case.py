@@ -36,9 +36,11 @@ from fdrsvm.core.vectors import (
     times,
     weighted_sum,
 )
-from fdrsvm.errors import InvalidInputError, NumericalError
+from fdrsvm.errors import InvalidInputError, NumericalError, UnsupportedError
 from fdrsvm.native import risk as kernels
 from fdrsvm.risk.ball import Ball, Support, WorstCase, check_inside
+from fdrsvm.risk.feature_maps import Features, make_features
+from fdrsvm.risk.sensor_attack import Target, attack_sensors
 
 # Value and proof are sums of the same losses by two routes, so only rounding can tell them apart;
 # where it does by more, features differ too much in scale for float64.
@@ -84,7 +86,7 @@ class WorstCaseRisk(NamedTuple):
     proof : float
         Expected loss of an explicit distribution inside the ball (without a support: of a sequence
         of them, in the limit). A lower bound on f(w) computed apart from ``value``; ``value -
-        proof`` is zero up to rounding.
+        proof`` is zero up to rounding, but with ``features`` as much as the bound is loose.
     """
 
     value: float
@@ -330,13 +332,14 @@ def worst_case_risk(
     loss: str | MarginLoss = "hinge",
     sample_weight: Any = None,
     intercept: float = 0.0,
+    features: Any = "linear",
 ) -> WorstCaseRisk:
     """Largest expected loss over all distributions in a Wasserstein ball around the data.
 
     Parameters
     ----------
     w : array of shape (n_features,)
-        The linear model.
+        The linear model; with ``features`` one weight for each that the map makes.
     X : array, data frame or sparse matrix of shape (n_samples, n_features)
         The samples. With a support, a sparse X is made dense.
     y : array of shape (n_samples,)
@@ -358,6 +361,11 @@ def worst_case_risk(
         Weights of the samples in the empirical distribution; scaled to sum to 1.
     intercept : float
         Added to w.x. It is not transported and not part of the norm of w.
+    features : "linear", "additive", "additive-pairs", "fourier", a map, or ``feature_map_``
+        What the model is linear in. Samples, radius, label price, norm and support stay those of
+        the sensors, and moves are moves of sensors. Then ``value`` is a certified upper bound, the
+        worst case being *at most* that, and ``proof`` is what an attack on the sensors reaches: the
+        worst case is *at least* that, [map] and [attack].
 
     Returns
     -------
@@ -384,20 +392,51 @@ def worst_case_risk(
     >>> round(r.multiplier, 6)
     4.6
     """
-    oracle = RiskOracle(
-        X,
-        y,
-        epsilon=epsilon,
-        kappa=kappa,
-        norm=norm,
-        support=support,
-        worst_case=worst_case,
-        loss=loss,
-        sample_weight=sample_weight,
-    )
+    ball: dict[str, Any] = {"epsilon": epsilon, "kappa": kappa, "norm": norm, "support": support}
+    rest: dict[str, Any] = {"worst_case": worst_case, "loss": loss}
     intercept = check_finite(intercept, "intercept")
+    sensors = check_matrix(X)
+    made = features
+    if not isinstance(features, Features):
+        made = make_features(features, sensors.shape[1], support)
     with np.errstate(over="ignore", invalid="ignore"):
-        return oracle(w, intercept)
+        if made is None:
+            return RiskOracle(X, y, **ball, **rest, sample_weight=sample_weight)(w, intercept)
+        if worst_case == "paper":
+            raise UnsupportedError("worst_case='paper' is for features='linear' only; use 'exact'")
+        if not np.allclose(made.width, made.span, rtol=1e-9, atol=0.0):
+            raise InvalidInputError(
+                "features",
+                "must be of sensors in the unit of epsilon, as in training",
+                "they are of readings in other units: scale X as in training, and give that map",
+            )
+        guarded = Ball.checked(made.n_sensors, **ball, **rest)
+        if guarded.box is not None:
+            check_inside(sensors, guarded.box, getattr(X, "columns", None))
+        ball = made.ball(epsilon, kappa, norm, support)
+        oracle = RiskOracle(made.apply(sensors), y, **ball, **rest, sample_weight=sample_weight)
+        certified = oracle(w, intercept)
+        weights = check_vector(w, "w", made.n_outputs, "features")
+        # What is known of this score may be less than L times the norm of its weights.
+        least = oracle.loss.lipschitz * made.steepness(weights, norm)
+        flips = kernels.LabelFlips(
+            y=oracle.y, mass=oracle.mass, epsilon=guarded.epsilon, kappa=guarded.kappa
+        )
+        margins = oracle.margins(weights, intercept)
+        steep = flips.worst_case(*_losses(oracle.loss, margins), least)
+        target = Target(made, weights, intercept, sensors, oracle.y, oracle.mass, guarded)
+        reached = attack_sensors(target).risk
+    value = min(certified.value, steep.value)
+    if not reached <= value + _PROOF_TOLERANCE * (1.0 + abs(value)):
+        raise NumericalError(
+            f"an attack on the sensors reaches {reached:g}, above the certified {value:g}: "
+            "sensors or weights differ too much in scale; rescale them"
+        )
+    # Per unit of the sensors' radius, which is L units of the features'.
+    multiplier = certified.multiplier * made.stretch(norm)
+    if steep.value < certified.value:
+        multiplier = steep.multiplier
+    return certified._replace(value=value, multiplier=multiplier, proof=reached)
 
 
 def check_proof(value: float, proof: float) -> None:
