@@ -17,7 +17,8 @@ from fdrsvm.model.model_file import load_model
 from tests.cli.cases import FEATURES, OFFSETS, SCALES, call, error_line
 from tests.estimators.imbalanced import make_faults
 
-QUICK = ("--set", "epsilon=0.002", "--set", "kappa=0.5")  # class weight and threshold are tuned
+# Class weight and threshold are tuned.
+QUICK = ("--set", "epsilon=0.002", "--set", "kappa=0.5", "--features", "linear")
 
 
 def plants_of(n_rows=320, share=0.1, labels=("Fault", "ok"), **options):
