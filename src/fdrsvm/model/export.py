@@ -19,10 +19,11 @@ from fdrsvm.errors import UnsupportedError
 from fdrsvm.model.linear_model import ALARM, LinearModel
 from fdrsvm.model.sigmoids import LARGEST_LOG_ODDS, Sigmoid, shared_sigmoids
 from fdrsvm.model.structured_text import to_structured_text
+from fdrsvm.risk.feature_maps import AdditiveFeatures, Features, FourierFeatures
 
 __all__ = ["to_json", "to_onnx", "to_structured_text", "write_onnx"]
 
-# Of 2022: old enough for the runtimes on gateways, and all that a linear model needs.
+# Of 2022: old enough for the runtimes on gateways, and all that a model needs.
 _OPSET = 17
 _IR_VERSION = 8
 
@@ -61,6 +62,8 @@ def to_onnx(model: LinearModel) -> bytes:
         "gap": encode(model.certificate.get("gap")),
         "threshold": model.threshold,
     }
+    if model.features is not None:
+        content["features"] = {"kind": model.features.kind, **model.features.settings()}
     if model.alarm_statement is not None:
         content["alarm"] = encode(model.record[ALARM])
     texts = {key: json.dumps(value, allow_nan=False) for key, value in content.items()}
@@ -77,7 +80,9 @@ def write_onnx(model: LinearModel, path: PathLike) -> None:
 def to_json(model: LinearModel) -> str:
     """All of a model as JSON for people and other programs; ``load_model`` does not read it.
 
-    Floats have all the digits that float64 needs; ``{"$float": "inf"}`` stands for infinity.
+    Floats have all the digits that float64 needs; ``{"$float": "inf"}`` stands for infinity. A
+    model with a map has ``features``: its kind, settings and arrays, from which
+    :func:`fdrsvm.risk.feature_maps.read_features` makes what ``coef`` weighs.
     """
     content = {
         "estimator": model.estimator,
@@ -90,6 +95,9 @@ def to_json(model: LinearModel) -> str:
         "certificate": encode(model.certificate),
         "fingerprint": model.fingerprint,
     }
+    if model.features is not None:
+        arrays = {name: array.tolist() for name, array in model.features.arrays().items()}
+        content["features"] = {"kind": model.features.kind, **model.features.settings(), **arrays}
     if model.record:
         content["record"] = encode(model.record)
     return json.dumps(content, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
@@ -106,6 +114,9 @@ def _graph(onnx: Any, model: LinearModel) -> Any:
         info("label", kind, ["n_samples"]),
     ]
     nodes, constants = _nodes(onnx, model), _constants(onnx, model, kind)
+    if model.features is not None:
+        nodes = _map_nodes(onnx, model.features) + nodes
+        constants += _map_constants(onnx, model.features)
     sigmoids = shared_sigmoids(model)
     if sigmoids:
         outputs.append(info("probability", types.DOUBLE, ["n_samples", len(model.classes)]))
@@ -116,7 +127,8 @@ def _graph(onnx: Any, model: LinearModel) -> Any:
 
 def _nodes(onnx: Any, model: LinearModel) -> list[Any]:
     node = onnx.helper.make_node
-    product = node("MatMul", ["X", "coef"], ["product"])
+    weighed = "X" if model.features is None else "features"
+    product = node("MatMul", [weighed, "coef"], ["product"])
     label = node("Gather", ["classes", "index"], ["label"])
     if len(model.classes) > 2:
         scores = node("Add", ["product", "intercept"], ["score"])
@@ -132,8 +144,82 @@ def _nodes(onnx: Any, model: LinearModel) -> list[Any]:
     ]
 
 
+def _map_nodes(onnx: Any, features: Features) -> list[Any]:
+    """What coefficients weigh; for waves one of the steps is in the coefficients."""
+    node = onnx.helper.make_node
+    above_low = node("Sub", ["X", "low"], ["above_low"])
+    if isinstance(features, FourierFeatures):
+        # Runtimes fold a division next to a product of matrices into it, in float32. And cosines
+        # are sines a quarter of a turn on: runtimes before 2025 have no Cos in float64.
+        return [
+            above_low,
+            node("MatMul", ["above_low", "directions"], ["turns"]),
+            node("Add", ["turns", "turned_by"], ["phases"]),
+            node("Sin", ["phases"], ["features"]),
+        ]
+    if not isinstance(features, AdditiveFeatures):
+        raise UnsupportedError(f"to_onnx: a map of kind {features.kind!r} has no form there")
+    curves = [
+        above_low,
+        node("Div", ["above_low", "width"], ["shares"]),
+        node("Unsqueeze", ["shares", "last"], ["by_sensor"]),
+        node("Sub", ["by_sensor", "knots"], ["rises"]),
+        # Clip takes one pair of ends for all; here the first and the last ramp go on outside.
+        node("Max", ["rises", "least"], ["risen"]),
+        node("Min", ["risen", "most"], ["cut"]),
+        node("Mul", ["cut", "span"], ["priced"]),
+        node("Reshape", ["priced", "ramps_shape"], ["ramps" if features.pairs else "features"]),
+    ]
+    return curves + (_pair_nodes(node) if features.pairs else [])
+
+
+def _pair_nodes(node: Any) -> list[Any]:
+    return [
+        node("Sub", ["by_sensor", "pair_knots"], ["pair_rises"]),
+        node("Clip", ["pair_rises", "zero", "pair_piece"], ["coarse"]),
+        node("Gather", ["coarse", "firsts"], ["first"], axis=1),
+        node("Gather", ["coarse", "seconds"], ["second"], axis=1),
+        node("Unsqueeze", ["first", "after_piece"], ["upright"]),
+        node("Unsqueeze", ["second", "last"], ["across"]),
+        node("Mul", ["upright", "across"], ["products"]),
+        node("Mul", ["products", "pair_prices"], ["priced_products"]),
+        node("Reshape", ["priced_products", "products_shape"], ["surfaces"]),
+        node("Concat", ["ramps", "surfaces"], ["features"], axis=1),
+    ]
+
+
+def _map_constants(onnx: Any, features: Features) -> list[Any]:
+    arrays: dict[str, Any] = {"low": features.low}
+    if isinstance(features, FourierFeatures):
+        directions = (features.frequencies / features.width).T
+        arrays["directions"] = np.concatenate([directions, directions], axis=1)
+        arrays["turned_by"] = np.repeat([np.pi / 2.0, 0.0], len(features.frequencies))
+    elif isinstance(features, AdditiveFeatures):
+        k, m = features.n_knots, features.pair_knots
+        least, most = np.zeros(k), np.full(k, 1.0 / k)
+        least[0], most[-1] = -np.inf, np.inf
+        arrays |= {"knots": np.arange(k) / k, "least": least, "most": most}
+        arrays |= {"width": features.width, "span": features.span[:, None]}
+        # A reshape leaves a 0 as it is: the number of rows.
+        arrays |= {"last": np.array([2]), "ramps_shape": np.array([0, features.n_sensors * k])}
+        if features.pairs:
+            firsts, seconds = features.pair_places
+            arrays |= {"firsts": firsts, "seconds": seconds, "after_piece": np.array([3])}
+            arrays |= {"pair_knots": np.arange(m) / m, "pair_piece": np.array(1.0 / m)}
+            arrays |= {"zero": np.array(0.0), "pair_prices": features.pair_prices[:, None, None]}
+            arrays |= {"products_shape": np.array([0, len(features.pairs) * m * m])}
+    return [
+        onnx.numpy_helper.from_array(
+            array if array.dtype == np.float64 else array.astype(np.int64), name
+        )
+        for name, array in arrays.items()
+    ]
+
+
 def _constants(onnx: Any, model: LinearModel, kind: int) -> list[Any]:
-    arrays = {"coef": np.ascontiguousarray(model.coef.T), "intercept": model.intercept}
+    waves = model.features if isinstance(model.features, FourierFeatures) else None
+    coef = model.coef if waves is None else model.coef * waves.scale
+    arrays = {"coef": np.ascontiguousarray(coef.T), "intercept": model.intercept}
     if len(model.classes) == 2:
         arrays |= {"columns": np.array([1], dtype=np.int64), "threshold": np.array(model.threshold)}
     tensors = [onnx.numpy_helper.from_array(array, name) for name, array in arrays.items()]

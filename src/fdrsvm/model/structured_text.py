@@ -1,9 +1,12 @@
 """A model as IEC 61131-3 structured text, for a PLC.
 
 The text is the plainest that does the job: one assignment per feature, no loops, no arrays, no
-library calls but ABS, and EXP for probabilities, so that it compiles in any tool with LREAL. Names
-of features and classes may come from anywhere; they are written as legal identifiers and harmless
-ASCII comments.
+library calls but ABS, EXP for probabilities, and COS and SIN for waves, so that it compiles in any
+tool with LREAL. Names of features and classes may come from anywhere; they are written as legal
+identifiers and harmless ASCII comments.
+
+With a map each sensor x first becomes the share (x - low) / width of its range, as in training: no
+digit is lost where a range is narrow and far from 0. Readings and values stand beside, in comments.
 """
 
 from __future__ import annotations
@@ -16,12 +19,18 @@ import unicodedata
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from fdrsvm.errors import InvalidInputError
+import numpy as np
+
+from fdrsvm.core.arrays import Array
+from fdrsvm.data.rows import DataSettings
+from fdrsvm.errors import InvalidInputError, NumericalError, UnsupportedError
 from fdrsvm.model.linear_model import Label, LinearModel
 from fdrsvm.model.sigmoids import LARGEST_LOG_ODDS, shared_sigmoids
+from fdrsvm.risk.feature_maps import AdditiveFeatures, FourierFeatures
 
 _MAX_NAME = 32  # the shortest limit among common PLC tools
 _MAX_COMMENT = 160
+_FARTHEST = "1.0E+12"  # ranges
 _LEGAL = re.compile(r"[A-Za-z](_?[A-Za-z0-9])*")
 
 # Keywords, types, functions and blocks of the standard; then what common tools add to them.
@@ -65,8 +74,13 @@ def to_structured_text(
     A model with probabilities also has ``Probability``, of the class that its file looks for (its
     ``positive``), or ``Probability_1``, ``Probability_2``, ... of all. They are the shared ones;
     ``fdrsvm.model.sigmoids.at_client`` makes them one client's own. With an input that is not a
-    number, or scores beyond 1E308, ``Valid`` is FALSE, ``ClassNumber`` is 0, probabilities are -1
-    and there is no alarm; what the machine should do then is for the caller to say.
+    number, scores beyond 1E308, or waves of a sensor 1E12 of its ranges away, ``Valid`` is FALSE,
+    ``ClassNumber`` is 0, probabilities are -1 and there is no alarm; what the machine should do
+    then is for the caller to say.
+
+    A curve is a table: the pieces of a sensor's range, and for each the line that is added to the
+    score there. A surface is the sum of products of ``Ramp`` variables, with its values at the
+    knots in comments.
 
     Parameters
     ----------
@@ -89,21 +103,28 @@ def to_structured_text(
     chances = _chance_names(model)
     internal = ["Best"] if n_classes > 2 else []
     internal += ["LogOdds", "Total"][: len(chances)] if chances else []
+    internal += _map_names(model)
     taken = {name, *scores, "ClassNumber", "Valid", "Alarm", "Best", *chances.values(), *internal}
     inputs = _identifiers(names, taken)
-    comments = map(_comment, map(json.dumps, model.feature_names or inputs))
-    declared = [f"{word} : LREAL; {text}" for word, text in zip(inputs, comments, strict=True)]
-    lines = [
-        *_header(model),
-        f"FUNCTION_BLOCK {name}",
-        *_block("VAR_INPUT", declared),
-        *_block("VAR_OUTPUT", [*_outputs(model, scores, alarms, chances)]),
-        *_block("VAR", [f"{word} : LREAL;" for word in internal]),
-        *_statements(model, scores, inputs),
-        *_chance_statements(model, scores, chances),
-        *([f"Alarm := {' OR '.join(f'(ClassNumber = {k})' for k in alarms)};"] if alarms else []),
-        "END_FUNCTION_BLOCK",
-    ]
+    said = _sensors(model, inputs)
+    declared = [f"{word} : LREAL; {_comment(one)}" for word, one in zip(inputs, said, strict=True)]
+    with np.errstate(over="ignore", invalid="ignore"):  # no literal is infinite
+        lines = [
+            *_header(model),
+            f"FUNCTION_BLOCK {name}",
+            *_block("VAR_INPUT", declared),
+            *_block("VAR_OUTPUT", [*_outputs(model, scores, alarms, chances)]),
+            *_block("VAR", [f"{word} : LREAL;" for word in internal]),
+            *_score_statements(model, scores, inputs, said),
+            *_decision_statements(model, scores),
+            *_chance_statements(model, scores, chances),
+            *(
+                [f"Alarm := {' OR '.join(f'(ClassNumber = {k})' for k in alarms)};"]
+                if alarms
+                else []
+            ),
+            "END_FUNCTION_BLOCK",
+        ]
     return "\n".join(lines) + "\n"
 
 
@@ -147,7 +168,8 @@ def _identifiers(names: Sequence[str], taken: Iterable[str]) -> list[str]:
 
 
 def _header(model: LinearModel) -> Iterator[str]:
-    yield _comment("FDR-SVM linear classifier, generated; train again rather than edit")
+    kind = "linear" if model.features is None else model.features.kind
+    yield _comment(f"FDR-SVM {kind} classifier, generated; train again rather than edit")
     yield _comment(f"Estimator: {json.dumps(model.estimator)}")
     for number, label in enumerate(model.classes, start=1):
         yield _comment(f"Class {number}: {json.dumps(label)}")
@@ -185,15 +207,160 @@ def _outputs(
         yield f"{word} : LREAL; {of}"
 
 
-def _statements(model: LinearModel, scores: Sequence[str], inputs: Sequence[str]) -> Iterator[str]:
-    """Scores, whether they are valid, and the class."""
-    for score, intercept, weights in zip(scores, model.intercept, model.coef, strict=True):
-        yield f"{score} := {_literal(intercept)};"
-        for weight, word in zip(weights, inputs, strict=True):
-            # Two operators in a row, as in "+ -1.0", are not legal everywhere.
-            sign = "-" if weight < 0.0 else "+"
-            yield f"{score} := {score} {sign} {_literal(abs(weight))} * {word};"
+def _sensors(model: LinearModel, inputs: Sequence[str]) -> list[str]:
+    """Names for comments, with the unit that a contract gave."""
+    rules = DataSettings(typed=frozenset()).as_trained(model.record).rules
+    units = [rules[name].unit if name in rules else "" for name in model.feature_names or inputs]
+    return [
+        json.dumps(name) + (f" in {json.dumps(unit)[1:-1]}" if unit else "")
+        for name, unit in zip(model.feature_names or inputs, units, strict=True)
+    ]
+
+
+def _map_names(model: LinearModel) -> list[str]:
+    """Variables that a map needs, sensors counted from 1."""
+    features = model.features
+    if features is None:
+        return []
+    names = [f"Share_{at}" for at in range(1, features.n_sensors + 1)]
+    if isinstance(features, AdditiveFeatures):
+        return names + [
+            _ramp(at, a) for at in _paired(features) for a in range(features.pair_knots)
+        ]
+    return [*names, "Phase"]
+
+
+def _paired(features: AdditiveFeatures) -> list[int]:
+    """The sensors that are in a pair."""
+    return sorted({at for pair in features.pairs for at in pair})
+
+
+def _ramp(at: int, piece: int) -> str:
+    return f"Ramp_{at + 1}_{piece + 1}"
+
+
+def _score_statements(
+    model: LinearModel, scores: Sequence[str], inputs: Sequence[str], said: Sequence[str]
+) -> Iterator[str]:
+    """Scores of the inputs, and the first word on whether they are valid."""
+    features = model.features
+    if features is None:
+        for score, intercept, weights in zip(scores, model.intercept, model.coef, strict=True):
+            yield f"{score} := {_literal(intercept)};"
+            for weight, word in zip(weights, inputs, strict=True):
+                yield f"{score} := {score} {_plus(weight)} * {word};"
+        yield "Valid := TRUE;"
+        return
+    limits = zip(inputs, said, features.low, features.width, strict=True)
+    for at, (word, name, low, width) in enumerate(limits, start=1):
+        yield _comment(f"{name}: its share of the range from {low:.6g} to {low + width:.6g}")
+        yield f"Share_{at} := ({word} {_plus(-low)}) / {_literal(width)};"
     yield "Valid := TRUE;"
+    yield from (
+        f"{score} := {_literal(intercept)};"
+        for score, intercept in zip(scores, model.intercept, strict=True)
+    )
+    if isinstance(features, AdditiveFeatures):
+        yield from _curves(features, model.coef, scores, said)
+        yield from _surfaces(features, model.coef, scores, said)
+    elif isinstance(features, FourierFeatures):
+        yield from _waves(features, model.coef, scores)
+    else:
+        raise UnsupportedError(
+            f"structured text: a map of kind {features.kind!r} has no form there"
+        )
+
+
+def _curves(
+    features: AdditiveFeatures, coef: Array, scores: Sequence[str], said: Sequence[str]
+) -> Iterator[str]:
+    """For each sensor one piece after the other, each with its line."""
+    n_knots, n_ramps = features.n_knots, features.n_sensors * features.n_knots
+    slopes = coef[:, :n_ramps].reshape(len(scores), -1, n_knots) * features.span[:, None]
+    tables = [features.curves(weights) for weights in coef]
+    for at, name in enumerate(said):
+        yield _comment(f"The curve of {name}: straight between its knots, and beyond the last ones")
+        readings = tables[0][0][at]
+        for k in range(n_knots):
+            yield from _piece(f"Share_{at + 1}", k, readings)
+            for score, slope, (_, values) in zip(scores, slopes[:, at], tables, strict=True):
+                left = f" {_plus(values[at, k])}" if k else ""  # curves begin with 0
+                line = f"{_plus(slope[k])} * {_less(f'Share_{at + 1}', k / n_knots)}"
+                ends = _comment(f"{values[at, k] + 0.0:.6g} to {values[at, k + 1] + 0.0:.6g}")
+                yield f"    {score} := {score}{left} {line}; {ends}"
+        yield from ["END_IF;"] * (n_knots > 1)
+
+
+def _piece(share: str, k: int, readings: Array) -> Iterator[str]:
+    """Where the k-th line begins to hold."""
+    last = len(readings) - 2
+    span = _comment(f"{readings[k]:.6g} to {readings[k + 1]:.6g}")
+    if last == 0:
+        yield span
+    elif k == last:
+        yield f"ELSE {span}"
+    else:
+        keyword = "IF" if k == 0 else "ELSIF"
+        yield f"{keyword} {share} <= {_literal((k + 1) / (last + 1))} THEN {span}"
+
+
+def _surfaces(
+    features: AdditiveFeatures, coef: Array, scores: Sequence[str], said: Sequence[str]
+) -> Iterator[str]:
+    """Ramps of the sensors that are in pairs, then their products."""
+    m, n_ramps = features.pair_knots, features.n_sensors * features.n_knots
+    for at, a in itertools.product(_paired(features), range(m)):
+        word, top = _ramp(at, a), _literal(1.0 / m)
+        yield f"{word} := {_less(f'Share_{at + 1}', a / m)};"
+        yield from (f"IF {word} <= 0.0 THEN", f"    {word} := 0.0;")
+        yield from (f"ELSIF {word} > {top} THEN", f"    {word} := {top};", "END_IF;")
+    weights = coef[:, n_ramps:].reshape(len(scores), -1, m, m)
+    weights = weights * features.pair_prices[:, None, None]
+    tables = [features.surfaces(row) for row in coef]
+    for at, (i, j) in enumerate(features.pairs):
+        for score, own, values in zip(scores, weights[:, at], tables, strict=True):
+            yield from _surface_table(features, (i, j), score, values[at], said)
+            for a, b in itertools.product(range(m), repeat=2):
+                yield f"{score} := {score} {_plus(own[a, b])} * {_ramp(i, a)} * {_ramp(j, b)};"
+
+
+def _surface_table(
+    features: AdditiveFeatures,
+    pair: tuple[int, int],
+    score: str,
+    values: Array,
+    said: Sequence[str],
+) -> Iterator[str]:
+    """In comments, a row for each knot of the first sensor, a column for each of the second."""
+    shares = np.linspace(0.0, 1.0, features.pair_knots + 1)
+    rows, columns = (features.low[at] + features.width[at] * shares for at in pair)
+    first, second = (said[at] for at in pair)
+    yield _comment(f"{score} of {first} (down) and {second} (across), constant beyond")
+    yield _comment(" " * 12 + "".join(f"{reading:12.6g}" for reading in columns))
+    for reading, row in zip(rows, values, strict=True):
+        yield _comment(f"{reading:12.6g}" + "".join(f"{value + 0.0:12.6g}" for value in row))
+
+
+def _waves(features: FourierFeatures, coef: Array, scores: Sequence[str]) -> Iterator[str]:
+    """One phase after the other, for inputs of which COS and SIN can be told."""
+    shares = [f"Share_{at}" for at in range(1, features.n_sensors + 1)]
+    yield _comment("Farther out waves say nothing, and COS and SIN may stop the PLC")
+    for share in shares:  # the comparison is FALSE for NaN
+        yield f"Valid := Valid AND (ABS({share}) <= {_FARTHEST});"
+    yield "IF Valid THEN"
+    cosines, sines = np.split(coef * features.scale, 2, axis=1)
+    for at, direction in enumerate(features.frequencies):
+        yield f"    {_comment(f'Wave {at + 1} of {len(features.frequencies)}')}"
+        yield "    Phase := 0.0;"
+        for share, frequency in zip(shares, direction, strict=True):
+            yield f"    Phase := Phase {_plus(frequency)} * {share};"
+        for score, c, s in zip(scores, cosines[:, at], sines[:, at], strict=True):
+            yield f"    {score} := {score} {_plus(c)} * COS(Phase) {_plus(s)} * SIN(Phase);"
+    yield "END_IF;"
+
+
+def _decision_statements(model: LinearModel, scores: Sequence[str]) -> Iterator[str]:
+    """Whether the scores are valid, and the class."""
     for score in scores:  # the comparison is FALSE for NaN
         yield f"Valid := Valid AND (ABS({score}) <= 1.0E+308);"
     yield from ("ClassNumber := 0;", "IF Valid THEN", "    ClassNumber := 1;")
@@ -230,8 +397,7 @@ def _chance_statements(
     most = f"{LARGEST_LOG_ODDS:.1f}"
     for word, score, one in zip(chances.values(), scores, shared_sigmoids(model), strict=True):
         distance = f"({score} - {_signed(one.centre)}) / {_literal(one.scale)}"
-        sign = "-" if one.intercept < 0.0 else "+"
-        odds = f"{_literal(one.slope)} * ({distance}) {sign} {_literal(abs(one.intercept))}"
+        odds = f"{_literal(one.slope)} * ({distance}) {_plus(one.intercept)}"
         yield f"    LogOdds := {odds};"
         yield from (f"    IF LogOdds > {most} THEN", f"        LogOdds := {most};", "    END_IF;")
         yield f"    IF LogOdds <= (-{most}) THEN"
@@ -250,6 +416,20 @@ def _signed(value: float) -> str:
     return f"({literal})" if value < 0.0 else literal
 
 
+def _less(word: str, knot: float) -> str:
+    return f"({word} - {_literal(knot)})" if knot else word
+
+
+def _plus(value: float) -> str:
+    """To be added: two operators in a row, as in "+ -1.0", are not legal everywhere."""
+    return f"{'-' if value < 0.0 else '+'} {_literal(abs(value))}"
+
+
 def _literal(value: float) -> str:
     """17 significant digits, which name one float64 and no other."""
+    if not np.isfinite(value):
+        raise NumericalError(
+            "structured text: a number of the model overflows float64; scale the sensors to shares "
+            "of their ranges, and train again"
+        )
     return f"{value:.16E}"
