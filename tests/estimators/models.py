@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import strategies as st
 
 from fdrsvm.model.linear_model import LinearModel
-from fdrsvm.risk.feature_maps import AdditiveMap, FourierFeatures, FourierMap
+from fdrsvm.risk.feature_maps import AdditiveFeatures, AdditiveMap, FourierFeatures, FourierMap
 
 LABELS = {
     "str": ["healthy", "worn seal", "Ventil undicht", "日本"],
@@ -124,21 +124,22 @@ def same_model(left, right):
 
 
 def score_tolerance(model, X):
-    """Bound on the rounding of a score, in whatever order it is summed, and twice for two of them.
+    """Bound on the rounding of a score, in whatever order it is summed, [alarm]; twice for two.
 
     A sum of k products is off by at most k u / (1 - k u) times the sum of their sizes. A curve adds
     what lies below its piece as one number, of as many roundings as it has knots, and may take the
     full height of a piece, 1/K, for a difference of knots that is off by u: K u of it. A phase is a
     sum of products itself, and a wave moves by no more than its phase.
     """
-    eps, phi = np.finfo(float).eps, np.abs(model.of_sensors(X))
-    extra = np.zeros((len(X), len(model.coef)))
-    if isinstance(model.features, FourierFeatures):
-        features, phi = model.features, np.full_like(phi, model.features.scale)
+    eps, phi, weights = np.finfo(float).eps, np.abs(model.of_sensors(X)), np.abs(model.coef).T
+    bound = (len(weights) + 2) * eps * (phi @ weights + np.abs(model.intercept))
+    features = model.features
+    if isinstance(features, AdditiveFeatures):
+        bound += 2.0 * (len(weights) + 2) * eps * (phi @ weights)
+    elif isinstance(features, FourierFeatures):
         phases = np.abs((X - features.low) / features.width) @ np.abs(features.frequencies).T
-        moves = 2.0 * (X.shape[1] + 2) * eps * features.scale * np.hstack([phases, phases])
-        extra = moves @ np.abs(model.coef).T
-    sizes = phi @ np.abs(model.coef).T + np.abs(model.intercept)
-    count = X.shape[1] if model.features is None else 2 * model.features.n_outputs + 8
-    bound = 2.0 * (count + 2) * eps * sizes + extra
+        moves = eps * ((X.shape[1] + 2) * phases + 4.0) / np.sqrt(len(features.frequencies))
+        bound += np.hstack([moves, moves]) @ weights
+    else:
+        bound *= 2.0
     return bound[:, 0] if len(model.classes) == 2 else bound

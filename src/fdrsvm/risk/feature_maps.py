@@ -39,6 +39,7 @@ from fdrsvm.risk.ball import Box, Support, check_bounds, check_pair, check_suppo
 _MOST_FEATURES = 20_000  # a model of more is a slip of the keyboard, and would not fit a PLC
 _MOST_CORNERS = 16  # sensors up to which all corners of a cube are tried
 _ROUNDING = 1e-12  # L is rounded up by this share, so that its own rounding breaks no bound
+_EPS = float(np.finfo(np.float64).eps)
 _WIDE = 4.0  # gamma times the number of sensors, in shares of their ranges
 
 
@@ -320,7 +321,12 @@ class Features(ABC):
                 "features: a map makes dense features of all values; give a dense X, or take "
                 "features='linear'"
             )
-        return np.ascontiguousarray(self.of_shares((X - self.low) / self.width))
+        with np.errstate(over="ignore", invalid="ignore"):  # for the score to say
+            return np.ascontiguousarray(self.of_shares((X - self.low) / self.width))
+
+    @abstractmethod
+    def rounding(self, X: Array) -> Array:
+        """By row and feature: how far apart two programs may be, exports among them, [alarm]."""
 
     def ball(self, epsilon: float, kappa: float, norm: Norm, support: Support) -> dict[str, Any]:
         """The ball around the features that holds a ball around the sensors.
@@ -389,6 +395,10 @@ class AdditiveFeatures(Features):
             products *= self.pair_prices[:, None, None]
             parts.append(products.reshape(len(shares), -1))
         return np.concatenate(parts, axis=1)
+
+    def rounding(self, X: Array) -> Array:
+        """See :class:`Features`; exports add curves up piece by piece."""
+        return np.asarray(2.0 * (self.n_outputs + 2) * _EPS * np.abs(self.apply(X)))
 
     @staticmethod
     def _ramps(shares: Array, n_knots: int, *, ends: bool) -> Array:
@@ -483,6 +493,13 @@ class FourierFeatures(Features):
         """See :class:`Features`."""
         phases = shares @ self.frequencies.T
         return np.concatenate([np.cos(phases), np.sin(phases)], axis=1) * self.scale
+
+    def rounding(self, X: Array) -> Array:
+        """See :class:`Features`; phases are sums themselves."""
+        with np.errstate(over="ignore"):
+            shares = np.abs((X - self.low) / self.width)
+            sizes = (self.n_sensors + 2) * (shares @ np.abs(self.frequencies).T) + 4.0
+        return np.concatenate([sizes, sizes], axis=1) * (self.scale * _EPS)
 
     def norm(self, norm: Norm) -> Norm:  # noqa: ARG002 - whatever the sensors' is
         """Euclidean: waves move along circles."""
