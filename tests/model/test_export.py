@@ -4,6 +4,7 @@ import json
 import re
 import string
 import sys
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -15,6 +16,8 @@ from fdrsvm.errors import NumericalError
 from fdrsvm.model.export import to_json, to_onnx, to_structured_text, write_onnx
 from fdrsvm.model.linear_model import LinearModel
 from fdrsvm.model.model_file import load_model, save_model
+from fdrsvm.model.sigmoids import Probabilities, Sigmoid, probabilities
+from fdrsvm.model.unscaling import Scaling
 from fdrsvm.risk.feature_maps import read_features
 from tests.estimators.models import (
     LABELS,
@@ -33,6 +36,7 @@ CASES = [(kind, k) for kind in LABELS for k in (2, 3, 4) if k <= len(LABELS[kind
 sizes = {"n_classes": st.integers(2, 5), "n_features": st.integers(1, 6)}
 
 
+ONES = np.ones(3)
 MAPS = ("additive", "pairs", "fourier")
 
 
@@ -71,7 +75,7 @@ def test_structured_text_holds_every_bit_of_the_weights(weights, at):
     assert bias([1.0])["SCORE"] == weights[0]
 
 
-@settings(max_examples=60)
+@settings(max_examples=40)
 @given(
     kind=st.sampled_from(MAPS),
     n_classes=st.integers(2, 4),
@@ -119,6 +123,38 @@ def test_a_broken_sensor_in_front_of_a_map_gives_no_class(kind, n_classes, bad, 
     assert (broken["VALID"], broken["CLASSNUMBER"]) == (False, 0)
     assert good["VALID"]
     assert same_plain(block(x), good)
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+@pytest.mark.parametrize("kind", MAPS)
+def test_probabilities_of_a_map_are_those_of_its_scores(kind, n_classes, rng):
+    runtime = pytest.importorskip("onnxruntime")
+    features = random_features(rng, kind, 3)
+    sigmoids = tuple(Sigmoid(1.5, -0.5, 0.2 * k, 2.0, 0.0) for k in range(2 * n_classes - 3))
+    model = Probabilities(sigmoids).keep_in(make_mapped(rng, features, range(n_classes)))
+    X = rows_around(rng, features)[:-1]
+    expected = probabilities(model, X)
+    # Odds change by slope / scale = 3/4 of what a score does, and a probability by less.
+    atol = score_tolerance(model, X).max() + 1e-15
+    found = runtime.InferenceSession(to_onnx(model)).run(["probability"], {"X": X})[0]
+    np.testing.assert_allclose(found, expected, rtol=0.0, atol=atol)
+    block = FunctionBlock(to_structured_text(model))
+    names = ["PROBABILITY"] if n_classes == 2 else [f"PROBABILITY_{k}" for k in (1, 2, 3)]
+    columns = expected[:, -len(names) :]
+    rows = [[block(x)[name] for name in names] for x in X]
+    np.testing.assert_allclose(rows, columns, rtol=0.0, atol=atol)
+
+
+@pytest.mark.parametrize("kind", MAPS)
+def test_exports_of_a_model_of_scaled_sensors_take_readings(kind, rng):
+    scaled = make_mapped(rng, replace(random_features(rng, kind, 3), low=np.zeros(3), width=ONES))
+    scaling = Scaling("minmax", np.array([300.0, -4.0, 1e5]), np.array([2.0, 1e-3, 70.0]))
+    folded = scaling.fold(scaled)
+    block = FunctionBlock(to_structured_text(folded))
+    X = rows_around(rng, folded.features)
+    expected, tolerance = scaled.decision_function(scaling.apply(X)), score_tolerance(folded, X)
+    found = np.concatenate([scores_of(block(x)) for x in X])
+    assert (np.abs(found - expected) <= tolerance).all()
 
 
 def table_in(text):
