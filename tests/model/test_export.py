@@ -5,6 +5,7 @@ import re
 import string
 import sys
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -18,7 +19,7 @@ from fdrsvm.model.linear_model import LinearModel
 from fdrsvm.model.model_file import load_model, save_model
 from fdrsvm.model.sigmoids import Probabilities, Sigmoid, probabilities
 from fdrsvm.model.unscaling import Scaling
-from fdrsvm.risk.feature_maps import read_features
+from fdrsvm.risk.feature_maps import make_features, read_features
 from tests.estimators.models import (
     LABELS,
     make_mapped,
@@ -36,6 +37,7 @@ CASES = [(kind, k) for kind in LABELS for k in (2, 3, 4) if k <= len(LABELS[kind
 sizes = {"n_classes": st.integers(2, 5), "n_features": st.integers(1, 6)}
 
 
+PAGE = (Path(__file__).parents[2] / "docs" / "maps.md").read_text(encoding="utf-8")
 ONES = np.ones(3)
 MAPS = ("additive", "pairs", "fourier")
 
@@ -184,6 +186,15 @@ def test_tables_in_comments_are_the_curves_and_the_surface(rng):
         found[at] += np.interp(down, [row[0] for row in rows], line)
     size = np.abs(values).max() + np.abs(rows).max() + np.abs(model.intercept).max()
     np.testing.assert_allclose(found, model.decision_function(X), atol=1e-4 * size)
+
+
+@pytest.mark.parametrize("name", ["linear", "additive", "additive-pairs", "fourier"])
+def test_the_page_tells_how_long_the_text_is(name, rng):
+    features = make_features(name, 5, None)
+    model = make_model(rng, n_features=5) if features is None else make_mapped(rng, features)
+    lines = to_structured_text(model).splitlines()
+    code = [line for line in lines if not line.strip().startswith("(*")]
+    assert f'| `"{name}"` | {len(code)} |' in PAGE
 
 
 def test_weights_beyond_what_a_literal_holds_are_refused_with_a_remedy():

@@ -150,7 +150,7 @@ def _map_nodes(onnx: Any, features: Features) -> list[Any]:
     above_low = node("Sub", ["X", "low"], ["above_low"])
     if isinstance(features, FourierFeatures):
         # Runtimes fold a division next to a product of matrices into it, in float32. And cosines
-        # are sines a quarter of a turn on: runtimes before 2025 have no Cos in float64.
+        # are sines a quarter of a turn on: onnxruntime 1.20 has no Cos in float64.
         return [
             above_low,
             node("MatMul", ["above_low", "directions"], ["turns"]),

@@ -311,7 +311,7 @@ def _surfaces(
     m, n_ramps = features.pair_knots, features.n_sensors * features.n_knots
     for at, a in itertools.product(_paired(features), range(m)):
         word, top = _ramp(at, a), _literal(1.0 / m)
-        yield f"{word} := {_less(f'Share_{at + 1}', a / m)};"
+        yield f"{word} := Share_{at + 1} {_plus(-a / m)};"
         yield from (f"IF {word} <= 0.0 THEN", f"    {word} := 0.0;")
         yield from (f"ELSIF {word} > {top} THEN", f"    {word} := {top};", "END_IF;")
     weights = coef[:, n_ramps:].reshape(len(scores), -1, m, m)
@@ -336,9 +336,9 @@ def _surface_table(
     rows, columns = (features.low[at] + features.width[at] * shares for at in pair)
     first, second = (said[at] for at in pair)
     yield _comment(f"{score} of {first} (down) and {second} (across), constant beyond")
-    yield _comment(" " * 12 + "".join(f"{reading:12.6g}" for reading in columns))
+    yield _comment(" " * 13 + "".join(f"{reading:13.6g}" for reading in columns))
     for reading, row in zip(rows, values, strict=True):
-        yield _comment(f"{reading:12.6g}" + "".join(f"{value + 0.0:12.6g}" for value in row))
+        yield _comment(f"{reading:13.6g}" + "".join(f"{value + 0.0:13.6g}" for value in row))
 
 
 def _waves(features: FourierFeatures, coef: Array, scores: Sequence[str]) -> Iterator[str]:
