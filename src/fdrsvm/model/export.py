@@ -9,7 +9,7 @@ from __future__ import annotations
 import importlib
 import json
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -26,6 +26,40 @@ __all__ = ["to_json", "to_onnx", "to_structured_text", "write_onnx"]
 # Of 2022: old enough for the runtimes on gateways, and all that a model needs.
 _OPSET = 17
 _IR_VERSION = 8
+_Steps: TypeAlias = list[tuple[str, str, str, dict[str, int]]]
+
+# Steps of a map: operator, inputs, output and settings. The last one's output are the features.
+_CURVES: _Steps = [
+    ("Sub", "X low", "above_low", {}),
+    ("Div", "above_low width", "shares", {}),
+    ("Unsqueeze", "shares last", "by_sensor", {}),
+    ("Sub", "by_sensor knots", "rises", {}),
+    # Clip takes one pair of ends for all; here the first and the last ramp go on outside.
+    ("Max", "rises least", "risen", {}),
+    ("Min", "risen most", "cut", {}),
+    ("Mul", "cut span", "priced", {}),
+    ("Reshape", "priced ramps_shape", "ramps", {}),
+]
+_SURFACES: _Steps = [
+    ("Sub", "by_sensor pair_knots", "pair_rises", {}),
+    ("Clip", "pair_rises zero pair_piece", "coarse", {}),
+    ("Gather", "coarse firsts", "first", {"axis": 1}),
+    ("Gather", "coarse seconds", "second", {"axis": 1}),
+    ("Unsqueeze", "first after_piece", "upright", {}),
+    ("Unsqueeze", "second last", "across", {}),
+    ("Mul", "upright across", "products", {}),
+    ("Mul", "products pair_prices", "priced_products", {}),
+    ("Reshape", "priced_products products_shape", "surfaces", {}),
+    ("Concat", "ramps surfaces", "both", {"axis": 1}),
+]
+# Runtimes fold a division next to a product of matrices into it, in float32: widths are in the
+# directions. Cosines are sines a quarter of a turn on: onnxruntime 1.20 has no Cos in float64.
+_WAVES: _Steps = [
+    ("Sub", "X low", "above_low", {}),
+    ("MatMul", "above_low directions", "turns", {}),
+    ("Add", "turns turned_by", "phases", {}),
+    ("Sin", "phases", "sines", {}),
+]
 
 
 def to_onnx(model: LinearModel) -> bytes:
@@ -146,46 +180,18 @@ def _nodes(onnx: Any, model: LinearModel) -> list[Any]:
 
 def _map_nodes(onnx: Any, features: Features) -> list[Any]:
     """What coefficients weigh; for waves one of the steps is in the coefficients."""
-    node = onnx.helper.make_node
-    above_low = node("Sub", ["X", "low"], ["above_low"])
     if isinstance(features, FourierFeatures):
-        # Runtimes fold a division next to a product of matrices into it, in float32. And cosines
-        # are sines a quarter of a turn on: onnxruntime 1.20 has no Cos in float64.
-        return [
-            above_low,
-            node("MatMul", ["above_low", "directions"], ["turns"]),
-            node("Add", ["turns", "turned_by"], ["phases"]),
-            node("Sin", ["phases"], ["features"]),
-        ]
-    if not isinstance(features, AdditiveFeatures):
+        steps = _WAVES
+    elif isinstance(features, AdditiveFeatures):
+        steps = [*_CURVES, *_SURFACES] if features.pairs else _CURVES
+    else:
         raise UnsupportedError(f"to_onnx: a map of kind {features.kind!r} has no form there")
-    curves = [
-        above_low,
-        node("Div", ["above_low", "width"], ["shares"]),
-        node("Unsqueeze", ["shares", "last"], ["by_sensor"]),
-        node("Sub", ["by_sensor", "knots"], ["rises"]),
-        # Clip takes one pair of ends for all; here the first and the last ramp go on outside.
-        node("Max", ["rises", "least"], ["risen"]),
-        node("Min", ["risen", "most"], ["cut"]),
-        node("Mul", ["cut", "span"], ["priced"]),
-        node("Reshape", ["priced", "ramps_shape"], ["ramps" if features.pairs else "features"]),
+    nodes = [
+        onnx.helper.make_node(kind, inputs.split(), [output], **settings)
+        for kind, inputs, output, settings in steps
     ]
-    return curves + (_pair_nodes(node) if features.pairs else [])
-
-
-def _pair_nodes(node: Any) -> list[Any]:
-    return [
-        node("Sub", ["by_sensor", "pair_knots"], ["pair_rises"]),
-        node("Clip", ["pair_rises", "zero", "pair_piece"], ["coarse"]),
-        node("Gather", ["coarse", "firsts"], ["first"], axis=1),
-        node("Gather", ["coarse", "seconds"], ["second"], axis=1),
-        node("Unsqueeze", ["first", "after_piece"], ["upright"]),
-        node("Unsqueeze", ["second", "last"], ["across"]),
-        node("Mul", ["upright", "across"], ["products"]),
-        node("Mul", ["products", "pair_prices"], ["priced_products"]),
-        node("Reshape", ["priced_products", "products_shape"], ["surfaces"]),
-        node("Concat", ["ramps", "surfaces"], ["features"], axis=1),
-    ]
+    nodes[-1].output[0] = "features"
+    return nodes
 
 
 def _map_constants(onnx: Any, features: Features) -> list[Any]:

@@ -4,9 +4,6 @@ The text is the plainest that does the job: one assignment per feature, no loops
 library calls but ABS, EXP for probabilities, and COS and SIN for waves, so that it compiles in any
 tool with LREAL. Names of features and classes may come from anywhere; they are written as legal
 identifiers and harmless ASCII comments.
-
-With a map each sensor x first becomes the share (x - low) / width of its range, as in training: no
-digit is lost where a range is narrow and far from 0. Readings and values stand beside, in comments.
 """
 
 from __future__ import annotations
@@ -21,16 +18,24 @@ from typing import Any
 
 import numpy as np
 
-from fdrsvm.core.arrays import Array
 from fdrsvm.data.rows import DataSettings
-from fdrsvm.errors import InvalidInputError, NumericalError, UnsupportedError
+from fdrsvm.errors import InvalidInputError, UnsupportedError
 from fdrsvm.model.linear_model import Label, LinearModel
 from fdrsvm.model.sigmoids import LARGEST_LOG_ODDS, shared_sigmoids
+from fdrsvm.model.structured_maps import (
+    MAX_COMMENT,
+    comment,
+    curves,
+    literal,
+    map_variables,
+    plus,
+    sensor_shares,
+    surfaces,
+    waves,
+)
 from fdrsvm.risk.feature_maps import AdditiveFeatures, FourierFeatures
 
 _MAX_NAME = 32  # the shortest limit among common PLC tools
-_MAX_COMMENT = 160
-_FARTHEST = "1.0E+12"  # ranges
 _LEGAL = re.compile(r"[A-Za-z](_?[A-Za-z0-9])*")
 
 # Keywords, types, functions and blocks of the standard; then what common tools add to them.
@@ -103,11 +108,11 @@ def to_structured_text(
     chances = _chance_names(model)
     internal = ["Best"] if n_classes > 2 else []
     internal += ["LogOdds", "Total"][: len(chances)] if chances else []
-    internal += _map_names(model)
+    internal += map_variables(model.features) if model.features is not None else []
     taken = {name, *scores, "ClassNumber", "Valid", "Alarm", "Best", *chances.values(), *internal}
     inputs = _identifiers(names, taken)
     said = _sensors(model, inputs)
-    declared = [f"{word} : LREAL; {_comment(one)}" for word, one in zip(inputs, said, strict=True)]
+    declared = [f"{word} : LREAL; {comment(one)}" for word, one in zip(inputs, said, strict=True)]
     with np.errstate(over="ignore", invalid="ignore"):  # no literal is infinite
         lines = [
             *_header(model),
@@ -169,23 +174,16 @@ def _identifiers(names: Sequence[str], taken: Iterable[str]) -> list[str]:
 
 def _header(model: LinearModel) -> Iterator[str]:
     kind = "linear" if model.features is None else model.features.kind
-    yield _comment(f"FDR-SVM {kind} classifier, generated; train again rather than edit")
-    yield _comment(f"Estimator: {json.dumps(model.estimator)}")
+    yield comment(f"FDR-SVM {kind} classifier, generated; train again rather than edit")
+    yield comment(f"Estimator: {json.dumps(model.estimator)}")
     for number, label in enumerate(model.classes, start=1):
-        yield _comment(f"Class {number}: {json.dumps(label)}")
+        yield comment(f"Class {number}: {json.dumps(label)}")
     for key, value in model.certificate.items():
-        yield _comment(f"Certificate {json.dumps(key)}: {json.dumps(value)}")
+        yield comment(f"Certificate {json.dumps(key)}: {json.dumps(value)}")
     said = json.dumps(model.alarm_statement or "")[1:-1].replace("*", "\\u002a")
-    for line in textwrap.wrap(said, _MAX_COMMENT - len("Alarm: ")):
-        yield _comment(f"Alarm: {line}")
-    yield _comment(f"SHA-256 of the coefficients: {model.fingerprint}")
-
-
-def _comment(text: str) -> str:
-    """A comment that its content can neither end nor, where comments nest, open again."""
-    safe = text.replace("*", "\\u002a")
-    cut = safe if len(safe) <= _MAX_COMMENT else safe[:_MAX_COMMENT] + " ..."
-    return f"(* {cut} *)"
+    for line in textwrap.wrap(said, MAX_COMMENT - len("Alarm: ")):
+        yield comment(f"Alarm: {line}")
+    yield comment(f"SHA-256 of the coefficients: {model.fingerprint}")
 
 
 def _block(keyword: str, declarations: Sequence[str]) -> list[str]:
@@ -198,12 +196,12 @@ def _outputs(
     model: LinearModel, scores: Sequence[str], alarms: Sequence[int], chances: Mapping[int, str]
 ) -> Iterator[str]:
     yield from (f"{score} : LREAL;" for score in scores)
-    yield f"ClassNumber : DINT; {_comment('0 while Valid is FALSE')}"
-    yield f"Valid : BOOL; {_comment('FALSE if an input is not a number or a score overflows')}"
+    yield f"ClassNumber : DINT; {comment('0 while Valid is FALSE')}"
+    yield f"Valid : BOOL; {comment('FALSE if an input is not a number or a score overflows')}"
     if alarms:
-        yield f"Alarm : BOOL; {_comment('FALSE while Valid is FALSE: watch both')}"
+        yield f"Alarm : BOOL; {comment('FALSE while Valid is FALSE: watch both')}"
     for place, word in chances.items():
-        of = _comment(f"Of class {place + 1}, {json.dumps(model.classes[place])}; -1 if not Valid")
+        of = comment(f"Of class {place + 1}, {json.dumps(model.classes[place])}; -1 if not Valid")
         yield f"{word} : LREAL; {of}"
 
 
@@ -217,28 +215,6 @@ def _sensors(model: LinearModel, inputs: Sequence[str]) -> list[str]:
     ]
 
 
-def _map_names(model: LinearModel) -> list[str]:
-    """Variables that a map needs, sensors counted from 1."""
-    features = model.features
-    if features is None:
-        return []
-    names = [f"Share_{at}" for at in range(1, features.n_sensors + 1)]
-    if isinstance(features, AdditiveFeatures):
-        return names + [
-            _ramp(at, a) for at in _paired(features) for a in range(features.pair_knots)
-        ]
-    return [*names, "Phase"]
-
-
-def _paired(features: AdditiveFeatures) -> list[int]:
-    """The sensors that are in a pair."""
-    return sorted({at for pair in features.pairs for at in pair})
-
-
-def _ramp(at: int, piece: int) -> str:
-    return f"Ramp_{at + 1}_{piece + 1}"
-
-
 def _score_statements(
     model: LinearModel, scores: Sequence[str], inputs: Sequence[str], said: Sequence[str]
 ) -> Iterator[str]:
@@ -246,117 +222,26 @@ def _score_statements(
     features = model.features
     if features is None:
         for score, intercept, weights in zip(scores, model.intercept, model.coef, strict=True):
-            yield f"{score} := {_literal(intercept)};"
+            yield f"{score} := {literal(intercept)};"
             for weight, word in zip(weights, inputs, strict=True):
-                yield f"{score} := {score} {_plus(weight)} * {word};"
+                yield f"{score} := {score} {plus(weight)} * {word};"
         yield "Valid := TRUE;"
         return
-    limits = zip(inputs, said, features.low, features.width, strict=True)
-    for at, (word, name, low, width) in enumerate(limits, start=1):
-        yield _comment(f"{name}: its share of the range from {low:.6g} to {low + width:.6g}")
-        yield f"Share_{at} := ({word} {_plus(-low)}) / {_literal(width)};"
+    yield from sensor_shares(features, inputs, said)
     yield "Valid := TRUE;"
     yield from (
-        f"{score} := {_literal(intercept)};"
+        f"{score} := {literal(intercept)};"
         for score, intercept in zip(scores, model.intercept, strict=True)
     )
     if isinstance(features, AdditiveFeatures):
-        yield from _curves(features, model.coef, scores, said)
-        yield from _surfaces(features, model.coef, scores, said)
+        yield from curves(features, model.coef, scores, said)
+        yield from surfaces(features, model.coef, scores, said)
     elif isinstance(features, FourierFeatures):
-        yield from _waves(features, model.coef, scores)
+        yield from waves(features, model.coef, scores)
     else:
         raise UnsupportedError(
             f"structured text: a map of kind {features.kind!r} has no form there"
         )
-
-
-def _curves(
-    features: AdditiveFeatures, coef: Array, scores: Sequence[str], said: Sequence[str]
-) -> Iterator[str]:
-    """For each sensor one piece after the other, each with its line."""
-    n_knots, n_ramps = features.n_knots, features.n_sensors * features.n_knots
-    slopes = coef[:, :n_ramps].reshape(len(scores), -1, n_knots) * features.span[:, None]
-    tables = [features.curves(weights) for weights in coef]
-    for at, name in enumerate(said):
-        yield _comment(f"The curve of {name}: straight between its knots, and beyond the last ones")
-        readings = tables[0][0][at]
-        for k in range(n_knots):
-            yield from _piece(f"Share_{at + 1}", k, readings)
-            for score, slope, (_, values) in zip(scores, slopes[:, at], tables, strict=True):
-                left = f" {_plus(values[at, k])}" if k else ""  # curves begin with 0
-                line = f"{_plus(slope[k])} * {_less(f'Share_{at + 1}', k / n_knots)}"
-                ends = _comment(f"{values[at, k] + 0.0:.6g} to {values[at, k + 1] + 0.0:.6g}")
-                yield f"    {score} := {score}{left} {line}; {ends}"
-        yield from ["END_IF;"] * (n_knots > 1)
-
-
-def _piece(share: str, k: int, readings: Array) -> Iterator[str]:
-    """Where the k-th line begins to hold."""
-    last = len(readings) - 2
-    span = _comment(f"{readings[k]:.6g} to {readings[k + 1]:.6g}")
-    if last == 0:
-        yield span
-    elif k == last:
-        yield f"ELSE {span}"
-    else:
-        keyword = "IF" if k == 0 else "ELSIF"
-        yield f"{keyword} {share} <= {_literal((k + 1) / (last + 1))} THEN {span}"
-
-
-def _surfaces(
-    features: AdditiveFeatures, coef: Array, scores: Sequence[str], said: Sequence[str]
-) -> Iterator[str]:
-    """Ramps of the sensors that are in pairs, then their products."""
-    m, n_ramps = features.pair_knots, features.n_sensors * features.n_knots
-    for at, a in itertools.product(_paired(features), range(m)):
-        word, top = _ramp(at, a), _literal(1.0 / m)
-        yield f"{word} := Share_{at + 1} {_plus(-a / m)};"
-        yield from (f"IF {word} <= 0.0 THEN", f"    {word} := 0.0;")
-        yield from (f"ELSIF {word} > {top} THEN", f"    {word} := {top};", "END_IF;")
-    weights = coef[:, n_ramps:].reshape(len(scores), -1, m, m)
-    weights = weights * features.pair_prices[:, None, None]
-    tables = [features.surfaces(row) for row in coef]
-    for at, (i, j) in enumerate(features.pairs):
-        for score, own, values in zip(scores, weights[:, at], tables, strict=True):
-            yield from _surface_table(features, (i, j), score, values[at], said)
-            for a, b in itertools.product(range(m), repeat=2):
-                yield f"{score} := {score} {_plus(own[a, b])} * {_ramp(i, a)} * {_ramp(j, b)};"
-
-
-def _surface_table(
-    features: AdditiveFeatures,
-    pair: tuple[int, int],
-    score: str,
-    values: Array,
-    said: Sequence[str],
-) -> Iterator[str]:
-    """In comments, a row for each knot of the first sensor, a column for each of the second."""
-    shares = np.linspace(0.0, 1.0, features.pair_knots + 1)
-    rows, columns = (features.low[at] + features.width[at] * shares for at in pair)
-    first, second = (said[at] for at in pair)
-    yield _comment(f"{score} of {first} (down) and {second} (across), constant beyond")
-    yield _comment(" " * 13 + "".join(f"{reading:13.6g}" for reading in columns))
-    for reading, row in zip(rows, values, strict=True):
-        yield _comment(f"{reading:13.6g}" + "".join(f"{value + 0.0:13.6g}" for value in row))
-
-
-def _waves(features: FourierFeatures, coef: Array, scores: Sequence[str]) -> Iterator[str]:
-    """One phase after the other, for inputs of which COS and SIN can be told."""
-    shares = [f"Share_{at}" for at in range(1, features.n_sensors + 1)]
-    yield _comment("Farther out waves say nothing, and COS and SIN may stop the PLC")
-    for share in shares:  # the comparison is FALSE for NaN
-        yield f"Valid := Valid AND (ABS({share}) <= {_FARTHEST});"
-    yield "IF Valid THEN"
-    cosines, sines = np.split(coef * features.scale, 2, axis=1)
-    for at, direction in enumerate(features.frequencies):
-        yield f"    {_comment(f'Wave {at + 1} of {len(features.frequencies)}')}"
-        yield "    Phase := 0.0;"
-        for share, frequency in zip(shares, direction, strict=True):
-            yield f"    Phase := Phase {_plus(frequency)} * {share};"
-        for score, c, s in zip(scores, cosines[:, at], sines[:, at], strict=True):
-            yield f"    {score} := {score} {_plus(c)} * COS(Phase) {_plus(s)} * SIN(Phase);"
-    yield "END_IF;"
 
 
 def _decision_statements(model: LinearModel, scores: Sequence[str]) -> Iterator[str]:
@@ -396,8 +281,8 @@ def _chance_statements(
     yield "IF Valid THEN"
     most = f"{LARGEST_LOG_ODDS:.1f}"
     for word, score, one in zip(chances.values(), scores, shared_sigmoids(model), strict=True):
-        distance = f"({score} - {_signed(one.centre)}) / {_literal(one.scale)}"
-        odds = f"{_literal(one.slope)} * ({distance}) {_plus(one.intercept)}"
+        distance = f"({score} - {_signed(one.centre)}) / {literal(one.scale)}"
+        odds = f"{literal(one.slope)} * ({distance}) {plus(one.intercept)}"
         yield f"    LogOdds := {odds};"
         yield from (f"    IF LogOdds > {most} THEN", f"        LogOdds := {most};", "    END_IF;")
         yield f"    IF LogOdds <= (-{most}) THEN"
@@ -412,24 +297,5 @@ def _chance_statements(
 
 def _signed(value: float) -> str:
     """For a comparison: short where it is 0, in brackets where an operator would precede it."""
-    literal = _literal(value) if value else "0.0"
-    return f"({literal})" if value < 0.0 else literal
-
-
-def _less(word: str, knot: float) -> str:
-    return f"({word} - {_literal(knot)})" if knot else word
-
-
-def _plus(value: float) -> str:
-    """To be added: two operators in a row, as in "+ -1.0", are not legal everywhere."""
-    return f"{'-' if value < 0.0 else '+'} {_literal(abs(value))}"
-
-
-def _literal(value: float) -> str:
-    """17 significant digits, which name one float64 and no other."""
-    if not np.isfinite(value):
-        raise NumericalError(
-            "structured text: a number of the model overflows float64; scale the sensors to shares "
-            "of their ranges, and train again"
-        )
-    return f"{value:.16E}"
+    text = literal(value) if value else "0.0"
+    return f"({text})" if value < 0.0 else text
