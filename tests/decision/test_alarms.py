@@ -30,6 +30,7 @@ from fdrsvm.decision.alarms import PlantAlarm, Wish
 from fdrsvm.model.export import to_json, to_onnx, to_structured_text
 from fdrsvm.model.linear_model import LinearModel
 from fdrsvm.model.model_file import load_model, save_model
+from tests.estimators.models import make_mapped, random_features, rows_around, score_tolerance
 from tests.estimators.structured_text import FunctionBlock
 
 DOCS = Path(__file__).parents[2] / "docs"
@@ -285,6 +286,19 @@ def test_equal_rows_are_equal_in_every_batch(rng):
     block = FunctionBlock(to_structured_text(alarm.model_))
     assert not block(usual)["ALARM"]
     assert alarm.alarms(usual[None] + 1e-9 * np.sign(coef)).all()
+
+
+@pytest.mark.parametrize("kind", ["additive", "pairs", "fourier"])
+def test_equal_rows_are_equal_in_every_export_of_a_map(kind, rng):
+    features = random_features(rng, kind, 4)
+    model = make_mapped(rng, features, threshold=1e6, record={"positive": 1})
+    X = np.repeat(rows_around(rng, features, 31)[:-1], 2, axis=0)
+    alarm = AlarmThreshold(0.05).fit(model, X)
+    margin = alarm.alarms_[None].margin
+    assert margin == pytest.approx(score_tolerance(model, X).max())
+    at = X[np.argmax(model.decision_function(X) == alarm.alarms_[None].threshold)]
+    assert not alarm.alarms(at[None]).any()
+    assert not FunctionBlock(to_structured_text(alarm.model_))(at)["ALARM"]
 
 
 # ---------------------------------------------------------------- plants

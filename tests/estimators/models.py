@@ -6,6 +6,7 @@ import numpy as np
 from hypothesis import strategies as st
 
 from fdrsvm.model.linear_model import LinearModel
+from fdrsvm.risk.feature_maps import AdditiveFeatures, AdditiveMap, FourierFeatures, FourierMap
 
 LABELS = {
     "str": ["healthy", "worn seal", "Ventil undicht", "日本"],
@@ -63,6 +64,41 @@ def make_model(rng, classes=(-1, 1), n_features=3, **fields):
     )
 
 
+def make_mapped(rng, features, classes=(-1, 1), **fields):
+    """A model of such features with random weights, of which some are 0."""
+    n_scores = 1 if len(classes) == 2 else len(classes)
+    shape = (n_scores, features.n_outputs)
+    weights = rng.normal(size=shape) * (rng.random(shape) < 0.8)
+    fields = {"estimator": "FDRSVC", **fields, "features": features}
+    return LinearModel.checked(weights, rng.normal(size=n_scores), classes, **fields)
+
+
+def random_features(rng, kind, n_sensors):
+    """A map of "additive", "pairs" or "fourier"; sensors may be constant, or far from 0."""
+    low = rng.normal(size=n_sensors) * 10.0 ** rng.integers(-2, 7, n_sensors)
+    width = 10.0 ** rng.uniform(-2.0, 3.0, n_sensors) * (rng.random(n_sensors) < 0.9)
+    limits = {"limits": (low, low + width)}
+    if kind == "fourier":
+        return FourierMap(n_components=2 * int(rng.integers(1, 12)), **limits).over(n_sensors)
+    n_knots = int(rng.choice([1, 2, 6, 7, 30]))
+    if kind == "additive" or n_sensors == 1:
+        return AdditiveMap(n_knots=n_knots, **limits).over(n_sensors)
+    pairs = [(i, j) for i in range(n_sensors) for j in range(i) if rng.random() < 0.7]
+    pair_knots = int(rng.integers(1, 5))
+    made = AdditiveMap(n_knots=n_knots, pairs=pairs or "all", pair_knots=pair_knots, **limits)
+    return made.over(n_sensors)
+
+
+def rows_around(rng, features, n_rows=8):
+    """Between the limits, on the knots, a little outside, and up to 1E9 ranges away."""
+    shape = (n_rows, features.n_sensors)
+    shares = rng.uniform(-0.3, 1.3, shape)
+    shares[0] = rng.integers(-1, 8, features.n_sensors) / 6.0
+    shares[1] = rng.integers(0, 5, features.n_sensors) / 4.0
+    shares[-1] *= 10.0 ** rng.uniform(1.0, 9.0, features.n_sensors)
+    return features.low + features.width * shares
+
+
 def same_plain(left, right):
     """Equal in value and in type, all the way down; NaN is itself and 0.0 is not -0.0."""
     if type(left) is not type(right):
@@ -88,10 +124,22 @@ def same_model(left, right):
 
 
 def score_tolerance(model, X):
-    """Bound on the rounding of a score, in whatever order it is summed, and twice for two of them.
+    """Bound on the rounding of a score, in whatever order it is summed, [alarm]; twice for two.
 
-    A sum of k products is off by at most k u / (1 - k u) times the sum of their sizes.
+    A sum of k products is off by at most k u / (1 - k u) times the sum of their sizes. A curve adds
+    what lies below its piece as one number, of as many roundings as it has knots, and may take the
+    full height of a piece, 1/K, for a difference of knots that is off by u: K u of it. A phase is a
+    sum of products itself, and a wave moves by no more than its phase.
     """
-    sizes = np.abs(X) @ np.abs(model.coef).T + np.abs(model.intercept)
-    bound = 2.0 * (X.shape[1] + 2) * np.finfo(float).eps * sizes
+    eps, phi, weights = np.finfo(float).eps, np.abs(model.of_sensors(X)), np.abs(model.coef).T
+    bound = (len(weights) + 2) * eps * (phi @ weights + np.abs(model.intercept))
+    features = model.features
+    if isinstance(features, AdditiveFeatures):
+        bound += 2.0 * (len(weights) + 2) * eps * (phi @ weights)
+    elif isinstance(features, FourierFeatures):
+        phases = np.abs((X - features.low) / features.width) @ np.abs(features.frequencies).T
+        moves = eps * ((X.shape[1] + 2) * phases + 4.0) / np.sqrt(len(features.frequencies))
+        bound += np.hstack([moves, moves]) @ weights
+    else:
+        bound *= 2.0
     return bound[:, 0] if len(model.classes) == 2 else bound

@@ -90,7 +90,7 @@ class FunctionBlock:
         self.take("END_VAR")
 
     def statements(self, active):
-        while self.peek() not in ("END_IF", "END_FUNCTION_BLOCK"):
+        while self.peek() not in ("ELSIF", "ELSE", "END_IF", "END_FUNCTION_BLOCK"):
             if self.peek() == "IF":
                 self.choice(active)
             else:
@@ -98,12 +98,23 @@ class FunctionBlock:
 
     def choice(self, active):
         self.take("IF")
+        active = self.branch(active)
+        while self.peek() == "ELSIF":
+            self.next()
+            active = self.branch(active)
+        if self.peek() == "ELSE":
+            self.next()
+            self.statements(active)
+        self.take("END_IF")
+        self.take(";")
+
+    def branch(self, active):
+        """A condition and what it guards; whether a later branch may still be taken."""
         holds = self.expression()
         assert isinstance(holds, bool)
         self.take("THEN")
         self.statements(active and holds)
-        self.take("END_IF")
-        self.take(";")
+        return active and not holds
 
     def assignment(self, active):
         name = self.word()
@@ -164,8 +175,8 @@ class FunctionBlock:
             return -self.factor()
         if text == "ABS":
             return math.fabs(self.factor())
-        if text == "EXP":
-            return math.exp(self.factor())  # an error where it overflows, as a PLC may stop
+        if text in ("EXP", "COS", "SIN"):  # an error where it has no value, as a PLC may stop
+            return getattr(math, text.lower())(self.factor())
         return (
             {"TRUE": True, "FALSE": False}[text] if text not in self.memory else self.memory[text]
         )

@@ -4,20 +4,29 @@ import json
 import re
 import string
 import sys
+from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from fdrsvm import InvalidInputError, UnsupportedError
+from fdrsvm import AdditiveMap, InvalidInputError, UnsupportedError
+from fdrsvm.errors import NumericalError
 from fdrsvm.model.export import to_json, to_onnx, to_structured_text, write_onnx
 from fdrsvm.model.linear_model import LinearModel
 from fdrsvm.model.model_file import load_model, save_model
+from fdrsvm.model.sigmoids import Probabilities, Sigmoid, probabilities
+from fdrsvm.model.unscaling import Scaling
+from fdrsvm.risk.feature_maps import make_features, read_features
 from tests.estimators.models import (
     LABELS,
+    make_mapped,
     make_model,
     models,
+    random_features,
+    rows_around,
     same_plain,
     score_tolerance,
     texts,
@@ -26,6 +35,11 @@ from tests.estimators.structured_text import FunctionBlock, tokens_of, without_c
 
 CASES = [(kind, k) for kind in LABELS for k in (2, 3, 4) if k <= len(LABELS[kind])]
 sizes = {"n_classes": st.integers(2, 5), "n_features": st.integers(1, 6)}
+
+
+PAGE = (Path(__file__).parents[2] / "docs" / "maps.md").read_text(encoding="utf-8")
+ONES = np.ones(3)
+MAPS = ("additive", "pairs", "fourier")
 
 
 def scores_of(outputs):
@@ -61,6 +75,145 @@ def test_structured_text_holds_every_bit_of_the_weights(weights, at):
     assert block(one)["SCORE"] == weights[at % len(weights)]
     bias = FunctionBlock(to_structured_text(simple([[0.0]], weights[:1], [-1, 1])))
     assert bias([1.0])["SCORE"] == weights[0]
+
+
+@settings(max_examples=40)
+@given(
+    kind=st.sampled_from(MAPS),
+    n_classes=st.integers(2, 4),
+    n_sensors=st.integers(1, 5),
+    seed=st.integers(0, 2**32 - 1),
+)
+def test_structured_text_with_a_map_scores_as_the_model_does(kind, n_classes, n_sensors, seed):
+    rng = np.random.default_rng(seed)
+    features = random_features(rng, kind, n_sensors)
+    threshold = rng.normal() if n_classes == 2 else 0.0
+    model = make_mapped(rng, features, range(n_classes), threshold=threshold)
+    block = FunctionBlock(to_structured_text(model))
+    X = rows_around(rng, features)
+    tolerances, expected = score_tolerance(model, X), model.decision_function(X)
+    for x, score, tolerance in zip(X, expected, tolerances, strict=True):
+        outputs = block(x)
+        assert outputs["VALID"]
+        assert (np.abs(scores_of(outputs) - score) <= tolerance).all()
+        clear = abs(score - threshold) if n_classes == 2 else np.diff(np.sort(score)[-2:])
+        if (clear > 2 * np.max(tolerance)).all():
+            assert outputs["CLASSNUMBER"] == model.predict(x[None])[0] + 1
+
+
+@pytest.mark.parametrize("kind", MAPS)
+def test_the_tolerance_of_maps_is_far_below_1e_9(kind, rng):
+    """Relative to the sum of absolute terms, of which waves have at most their weight."""
+    features = random_features(rng, kind, 5)
+    model, X = make_mapped(rng, features), rows_around(rng, features)[:-1]
+    phi = np.full(features.n_outputs, features.scale) if kind == "fourier" else None
+    sizes = np.abs(features.apply(X) if phi is None else phi) @ np.abs(model.coef[0])
+    assert (score_tolerance(model, X) <= 1e-11 * (sizes + abs(model.intercept[0]))).all()
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+@pytest.mark.parametrize("kind", MAPS)
+@pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf, 1e300])
+def test_a_broken_sensor_in_front_of_a_map_gives_no_class(kind, n_classes, bad, rng):
+    features = random_features(rng, kind, 2)
+    model = make_mapped(rng, features, range(n_classes))
+    model = LinearModel.checked(**{**vars(model), "coef": 1e10 * np.abs(model.coef)})
+    block = FunctionBlock(to_structured_text(model))
+    x = rows_around(rng, features)[2]
+    good = block(x)
+    broken = block([bad, x[1]])
+    assert (broken["VALID"], broken["CLASSNUMBER"]) == (False, 0)
+    assert good["VALID"]
+    assert same_plain(block(x), good)
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+@pytest.mark.parametrize("kind", MAPS)
+def test_probabilities_of_a_map_are_those_of_its_scores(kind, n_classes, rng):
+    runtime = pytest.importorskip("onnxruntime")
+    features = random_features(rng, kind, 3)
+    sigmoids = tuple(Sigmoid(1.5, -0.5, 0.2 * k, 2.0, 0.0) for k in range(2 * n_classes - 3))
+    model = Probabilities(sigmoids).keep_in(make_mapped(rng, features, range(n_classes)))
+    X = rows_around(rng, features)[:-1]
+    expected = probabilities(model, X)
+    # Odds change by slope / scale = 3/4 of what a score does, and a probability by less.
+    atol = score_tolerance(model, X).max() + 1e-15
+    found = runtime.InferenceSession(to_onnx(model)).run(["probability"], {"X": X})[0]
+    np.testing.assert_allclose(found, expected, rtol=0.0, atol=atol)
+    block = FunctionBlock(to_structured_text(model))
+    names = ["PROBABILITY"] if n_classes == 2 else [f"PROBABILITY_{k}" for k in (1, 2, 3)]
+    columns = expected[:, -len(names) :]
+    rows = [[block(x)[name] for name in names] for x in X]
+    np.testing.assert_allclose(rows, columns, rtol=0.0, atol=atol)
+
+
+@pytest.mark.parametrize("kind", MAPS)
+def test_exports_of_a_model_of_scaled_sensors_take_readings(kind, rng):
+    scaled = make_mapped(rng, replace(random_features(rng, kind, 3), low=np.zeros(3), width=ONES))
+    scaling = Scaling("minmax", np.array([300.0, -4.0, 1e5]), np.array([2.0, 1e-3, 70.0]))
+    folded = scaling.fold(scaled)
+    block = FunctionBlock(to_structured_text(folded))
+    X = rows_around(rng, folded.features)
+    expected, tolerance = scaled.decision_function(scaling.apply(X)), score_tolerance(folded, X)
+    found = np.concatenate([scores_of(block(x)) for x in X])
+    assert (np.abs(found - expected) <= tolerance).all()
+
+
+def table_in(text):
+    """The lines of comments that have nothing but numbers, and all pairs "a to b" beside code."""
+    lines = re.findall(r"^\(\* +([-+.0-9e ]+) \*\)$", text, re.M)
+    pieces = re.findall(r"\(\* (\S+) to (\S+) \*\)", text)
+    as_numbers = [list(map(float, line.split())) for line in lines]
+    return as_numbers, np.array(pieces, dtype=float)
+
+
+def test_tables_in_comments_are_the_curves_and_the_surface(rng):
+    """Read as a person would, they give the scores, up to their six digits."""
+    features = AdditiveMap(pairs=[(0, 1)], limits=([2.0, -5.0], [3.0, 15.0])).over(2)
+    names = ["pressure", "speed"]
+    rules = [{"name": "pressure", "unit": "bar", "low": None, "high": None, "missing": "forbid"}]
+    model = make_mapped(rng, features, feature_names=names, record={"data": {"rules": rules}})
+    text = to_structured_text(model)
+    assert '(* The curve of "pressure" in bar: straight between its knots' in text
+    assert 'pressure : LREAL; (* "pressure" in bar *)' in text
+    (across, *rows), pieces = table_in(text)
+    knots = [[*pieces[at : at + 12 : 2, 0], pieces[at + 10, 1]] for at in (0, 12)]
+    values = [[*pieces[at : at + 12 : 2, 0], pieces[at + 10, 1]] for at in (1, 13)]
+    X = features.low + features.width * rng.random((50, 2))
+    found = model.intercept + sum(np.interp(X[:, j], knots[j], values[j]) for j in range(2))
+    for at, (down, second) in enumerate(X):
+        line = [np.interp(second, across, row[1:]) for row in rows]
+        found[at] += np.interp(down, [row[0] for row in rows], line)
+    size = np.abs(values).max() + np.abs(rows).max() + np.abs(model.intercept).max()
+    np.testing.assert_allclose(found, model.decision_function(X), atol=1e-4 * size)
+
+
+@pytest.mark.parametrize("name", ["linear", "additive", "additive-pairs", "fourier"])
+def test_the_page_tells_how_long_the_text_is(name, rng):
+    features = make_features(name, 5, None)
+    model = make_model(rng, n_features=5) if features is None else make_mapped(rng, features)
+    lines = to_structured_text(model).splitlines()
+    code = [line for line in lines if not line.strip().startswith("(*")]
+    assert f'| `"{name}"` | {len(code)} |' in PAGE
+
+
+def test_weights_beyond_what_a_literal_holds_are_refused_with_a_remedy():
+    features = AdditiveMap(n_knots=1, limits=(0.0, 1e10)).over(1)
+    model = simple([[1e300]], [0.0], [0, 1], features=features)
+    with pytest.raises(NumericalError, match="scale the sensors"):
+        to_structured_text(model)
+
+
+def test_variables_of_a_map_leave_names_of_sensors_to_them(rng):
+    names = ["Share_1", "Ramp_2_1", "Phase"]
+    for kind in MAPS:
+        model = make_mapped(rng, random_features(rng, kind, 3), feature_names=names)
+        text = to_structured_text(model)
+        x = rows_around(rng, model.features)[2]
+        found = scores_of(FunctionBlock(text)(x))
+        tolerance = score_tolerance(model, x[None])
+        assert (np.abs(found - model.decision_function([x])) <= tolerance).all()
+        assert declared(text)[0] == "Share_1_2"
 
 
 NASTY = [
@@ -274,6 +427,53 @@ def test_onnx_scores_and_labels_as_the_model_does(kind, n_classes, n_features, r
     assert (np.abs(score - expected) <= score_tolerance(model, X)).all()
     assert label.tolist() == model.predict(X).tolist()
     assert {type(one) for one in label.tolist()} == {type(classes[0])}
+
+
+@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    kind=st.sampled_from(MAPS),
+    n_classes=st.integers(2, 4),
+    n_sensors=st.integers(1, 5),
+    seed=st.integers(0, 2**32 - 1),
+)
+def test_onnx_with_a_map_scores_as_the_model_does(kind, n_classes, n_sensors, seed, run_onnx):
+    rng = np.random.default_rng(seed)
+    features = random_features(rng, kind, n_sensors)
+    threshold = rng.normal() if n_classes == 2 else 0.0
+    model = make_mapped(rng, features, range(n_classes), threshold=threshold)
+    X = rows_around(rng, features, n_rows=30)
+    score, label = run_onnx(to_onnx(model), X)
+    expected, tolerance = model.decision_function(X), score_tolerance(model, X)
+    assert score.shape == expected.shape
+    assert (np.abs(score - expected) <= tolerance).all()
+    best = expected[:, None] * [0.0, 1.0] + [threshold, 0.0] if n_classes == 2 else expected
+    gaps = np.diff(np.sort(best, axis=1)[:, -2:], axis=1)[:, 0]
+    clear = gaps > 2.0 * tolerance.reshape(len(X), -1).max(axis=1)
+    assert label[clear].tolist() == model.predict(X)[clear].tolist()
+
+
+@pytest.mark.parametrize("kind", MAPS)
+def test_onnx_with_a_map_shows_a_broken_sensor_in_its_score(kind, run_onnx, rng):
+    features = random_features(rng, kind, 3)
+    X = np.repeat(rows_around(rng, features)[2:3], 4, axis=0)
+    X[[0, 1, 2], 1] = [np.nan, np.inf, -np.inf]
+    score, _ = run_onnx(to_onnx(make_mapped(rng, features)), X)
+    assert np.isfinite(score).tolist() == [False, False, False, True]
+    assert len(run_onnx(to_onnx(make_mapped(rng, features)), X[:0])[0]) == 0
+
+
+@pytest.mark.parametrize("kind", MAPS)
+def test_json_holds_the_map(kind, rng):
+    model = make_mapped(rng, random_features(rng, kind, 3), ["a", "b", "c"])
+    content = json.loads(to_json(model))
+    kept = content["features"]
+    made = kept.pop("kind")
+    arrays = {name: np.array(kept.pop(name)) for name in model.features.arrays()}
+    features = read_features(made, kept, arrays)
+    X = rows_around(rng, model.features)
+    scores = features.apply(X) @ np.array(content["coef"]).T + content["intercept"]
+    np.testing.assert_array_equal(scores, model.decision_function(X))
+    assert "features" not in json.loads(to_json(make_model(rng)))
 
 
 def test_onnx_gives_equal_scores_to_the_first_class(run_onnx):

@@ -9,6 +9,7 @@ from scipy import sparse
 
 from fdrsvm import InvalidInputError, NumericalError
 from fdrsvm.model.linear_model import LinearModel
+from fdrsvm.risk.feature_maps import AdditiveMap, FourierMap
 from tests.estimators.models import LABELS, make_model, models, same_model, score_tolerance
 
 
@@ -92,6 +93,17 @@ def test_a_score_that_overflows_is_no_label():
     for X in ([[1.0, 1.0], [1e200, 0.0]], [[1.0, 1.0], [1e200, 1e200]]):
         with pytest.raises(NumericalError, match="row 1"):
             model.predict(X)
+
+
+@pytest.mark.parametrize("features", [AdditiveMap(pairs="all"), FourierMap(n_components=8)])
+def test_readings_that_overflow_a_map_have_no_label(features):
+    made = features.over(2)
+    made = made.rescaled(np.zeros(2), np.full(2, 1e-3))
+    model = LinearModel.checked(
+        np.ones((1, made.n_outputs)), [0.0], [0, 1], estimator="x", features=made
+    )
+    with pytest.raises(NumericalError, match="row 1"):
+        model.predict([[1e-3, 0.0], [1e-3, 1e306]])
 
 
 def test_the_model_keeps_numbers_of_its_own():

@@ -230,8 +230,9 @@ example: fdrsvm export onnx run/model.safetensors --output leak.onnx
 def export(kind: str, model: Path, output: Path | None, name: str, alarm_on: Sequence[str]) -> None:
     """Write a model as ONNX, structured text or JSON.
 
-    Structured text is that of IEC 61131-3, for a PLC. The scaling is part of the weights: an export
-    takes readings as they are. What was wrong with the model in training is reported on stderr.
+    Structured text is that of IEC 61131-3, for a PLC. Scaling, curves, surfaces and waves are part
+    of the model: an export takes readings as they are. What was wrong with the model in training is
+    reported on stderr.
     """
     from fdrsvm.model.export import to_json, to_onnx, to_structured_text
     from fdrsvm.model.model_file import load_model

@@ -430,9 +430,13 @@ def with_fault(model: Any, pos_label: Any = None, argument: str = "pos_label") -
 def _rounding(linear: LinearModel, X: Any) -> float:
     """How far two sums for the same row's score can differ: (P + 2) eps sum |w_j x_j|, [alarm]."""
     matrix = check_matrix(X)
+    weights, eps = np.abs(linear.coef[0]), np.finfo(np.float64).eps
     with np.errstate(over="ignore"):
-        sizes = abs(matrix) @ np.abs(linear.coef[0]) + np.abs(linear.intercept[0])
-    bound = (linear.n_features + 2) * np.finfo(np.float64).eps * float(np.max(sizes))
+        sizes = abs(linear.of_sensors(matrix)) @ weights + np.abs(linear.intercept[0])
+        bounds = (weights.size + 2) * eps * sizes
+        if linear.features is not None:
+            bounds = bounds + linear.features.rounding(matrix) @ weights
+    bound = float(np.max(bounds))
     return bound if math.isfinite(bound) else 0.0
 
 

@@ -120,7 +120,7 @@ class FDRSVC(FederatedClassifier):
     Attributes
     ----------
     coef_ : ndarray of shape (1, n_features) or (n_classes, n_features)
-        With a map one weight for each of its outputs.
+        With a map one weight for each of its outputs; names and number of features stay those of X.
     intercept_ : ndarray of shape (1,) or (n_classes,)
     feature_map_ : Features or None
         What the model is linear in, if not the columns of X: ``feature_map_.apply(X)``.

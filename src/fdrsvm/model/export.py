@@ -9,7 +9,7 @@ from __future__ import annotations
 import importlib
 import json
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -19,12 +19,47 @@ from fdrsvm.errors import UnsupportedError
 from fdrsvm.model.linear_model import ALARM, LinearModel
 from fdrsvm.model.sigmoids import LARGEST_LOG_ODDS, Sigmoid, shared_sigmoids
 from fdrsvm.model.structured_text import to_structured_text
+from fdrsvm.risk.feature_maps import AdditiveFeatures, Features, FourierFeatures
 
 __all__ = ["to_json", "to_onnx", "to_structured_text", "write_onnx"]
 
-# Of 2022: old enough for the runtimes on gateways, and all that a linear model needs.
+# Of 2022: old enough for the runtimes on gateways, and all that a model needs.
 _OPSET = 17
 _IR_VERSION = 8
+_Steps: TypeAlias = list[tuple[str, str, str, dict[str, int]]]
+
+# Steps of a map: operator, inputs, output and settings. The last one's output are the features.
+_CURVES: _Steps = [
+    ("Sub", "X low", "above_low", {}),
+    ("Div", "above_low width", "shares", {}),
+    ("Unsqueeze", "shares last", "by_sensor", {}),
+    ("Sub", "by_sensor knots", "rises", {}),
+    # Clip takes one pair of ends for all; here the first and the last ramp go on outside.
+    ("Max", "rises least", "risen", {}),
+    ("Min", "risen most", "cut", {}),
+    ("Mul", "cut span", "priced", {}),
+    ("Reshape", "priced ramps_shape", "ramps", {}),
+]
+_SURFACES: _Steps = [
+    ("Sub", "by_sensor pair_knots", "pair_rises", {}),
+    ("Clip", "pair_rises zero pair_piece", "coarse", {}),
+    ("Gather", "coarse firsts", "first", {"axis": 1}),
+    ("Gather", "coarse seconds", "second", {"axis": 1}),
+    ("Unsqueeze", "first after_piece", "upright", {}),
+    ("Unsqueeze", "second last", "across", {}),
+    ("Mul", "upright across", "products", {}),
+    ("Mul", "products pair_prices", "priced_products", {}),
+    ("Reshape", "priced_products products_shape", "surfaces", {}),
+    ("Concat", "ramps surfaces", "both", {"axis": 1}),
+]
+# Runtimes fold a division next to a product of matrices into it, in float32: widths are in the
+# directions. Cosines are sines a quarter of a turn on: onnxruntime 1.20 has no Cos in float64.
+_WAVES: _Steps = [
+    ("Sub", "X low", "above_low", {}),
+    ("MatMul", "above_low directions", "turns", {}),
+    ("Add", "turns turned_by", "phases", {}),
+    ("Sin", "phases", "sines", {}),
+]
 
 
 def to_onnx(model: LinearModel) -> bytes:
@@ -61,6 +96,8 @@ def to_onnx(model: LinearModel) -> bytes:
         "gap": encode(model.certificate.get("gap")),
         "threshold": model.threshold,
     }
+    if model.features is not None:
+        content["features"] = {"kind": model.features.kind, **model.features.settings()}
     if model.alarm_statement is not None:
         content["alarm"] = encode(model.record[ALARM])
     texts = {key: json.dumps(value, allow_nan=False) for key, value in content.items()}
@@ -77,7 +114,9 @@ def write_onnx(model: LinearModel, path: PathLike) -> None:
 def to_json(model: LinearModel) -> str:
     """All of a model as JSON for people and other programs; ``load_model`` does not read it.
 
-    Floats have all the digits that float64 needs; ``{"$float": "inf"}`` stands for infinity.
+    Floats have all the digits that float64 needs; ``{"$float": "inf"}`` stands for infinity. A
+    model with a map has ``features``: its kind, settings and arrays, from which
+    :func:`fdrsvm.risk.feature_maps.read_features` makes what ``coef`` weighs.
     """
     content = {
         "estimator": model.estimator,
@@ -90,6 +129,9 @@ def to_json(model: LinearModel) -> str:
         "certificate": encode(model.certificate),
         "fingerprint": model.fingerprint,
     }
+    if model.features is not None:
+        arrays = {name: array.tolist() for name, array in model.features.arrays().items()}
+        content["features"] = {"kind": model.features.kind, **model.features.settings(), **arrays}
     if model.record:
         content["record"] = encode(model.record)
     return json.dumps(content, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
@@ -106,6 +148,9 @@ def _graph(onnx: Any, model: LinearModel) -> Any:
         info("label", kind, ["n_samples"]),
     ]
     nodes, constants = _nodes(onnx, model), _constants(onnx, model, kind)
+    if model.features is not None:
+        nodes = _map_nodes(onnx, model.features) + nodes
+        constants += _map_constants(onnx, model.features)
     sigmoids = shared_sigmoids(model)
     if sigmoids:
         outputs.append(info("probability", types.DOUBLE, ["n_samples", len(model.classes)]))
@@ -116,7 +161,8 @@ def _graph(onnx: Any, model: LinearModel) -> Any:
 
 def _nodes(onnx: Any, model: LinearModel) -> list[Any]:
     node = onnx.helper.make_node
-    product = node("MatMul", ["X", "coef"], ["product"])
+    weighed = "X" if model.features is None else "features"
+    product = node("MatMul", [weighed, "coef"], ["product"])
     label = node("Gather", ["classes", "index"], ["label"])
     if len(model.classes) > 2:
         scores = node("Add", ["product", "intercept"], ["score"])
@@ -132,8 +178,54 @@ def _nodes(onnx: Any, model: LinearModel) -> list[Any]:
     ]
 
 
+def _map_nodes(onnx: Any, features: Features) -> list[Any]:
+    """What coefficients weigh; for waves one of the steps is in the coefficients."""
+    if isinstance(features, FourierFeatures):
+        steps = _WAVES
+    elif isinstance(features, AdditiveFeatures):
+        steps = [*_CURVES, *_SURFACES] if features.pairs else _CURVES
+    else:
+        raise UnsupportedError(f"to_onnx: a map of kind {features.kind!r} has no form there")
+    nodes = [
+        onnx.helper.make_node(kind, inputs.split(), [output], **settings)
+        for kind, inputs, output, settings in steps
+    ]
+    nodes[-1].output[0] = "features"
+    return nodes
+
+
+def _map_constants(onnx: Any, features: Features) -> list[Any]:
+    arrays: dict[str, Any] = {"low": features.low}
+    if isinstance(features, FourierFeatures):
+        directions = (features.frequencies / features.width).T
+        arrays["directions"] = np.concatenate([directions, directions], axis=1)
+        arrays["turned_by"] = np.repeat([np.pi / 2.0, 0.0], len(features.frequencies))
+    elif isinstance(features, AdditiveFeatures):
+        k, m = features.n_knots, features.pair_knots
+        least, most = np.zeros(k), np.full(k, 1.0 / k)
+        least[0], most[-1] = -np.inf, np.inf
+        arrays |= {"knots": np.arange(k) / k, "least": least, "most": most}
+        arrays |= {"width": features.width, "span": features.span[:, None]}
+        # A reshape leaves a 0 as it is: the number of rows.
+        arrays |= {"last": np.array([2]), "ramps_shape": np.array([0, features.n_sensors * k])}
+        if features.pairs:
+            firsts, seconds = features.pair_places
+            arrays |= {"firsts": firsts, "seconds": seconds, "after_piece": np.array([3])}
+            arrays |= {"pair_knots": np.arange(m) / m, "pair_piece": np.array(1.0 / m)}
+            arrays |= {"zero": np.array(0.0), "pair_prices": features.pair_prices[:, None, None]}
+            arrays |= {"products_shape": np.array([0, len(features.pairs) * m * m])}
+    return [
+        onnx.numpy_helper.from_array(
+            array if array.dtype == np.float64 else array.astype(np.int64), name
+        )
+        for name, array in arrays.items()
+    ]
+
+
 def _constants(onnx: Any, model: LinearModel, kind: int) -> list[Any]:
-    arrays = {"coef": np.ascontiguousarray(model.coef.T), "intercept": model.intercept}
+    waves = model.features if isinstance(model.features, FourierFeatures) else None
+    coef = model.coef if waves is None else model.coef * waves.scale
+    arrays = {"coef": np.ascontiguousarray(coef.T), "intercept": model.intercept}
     if len(model.classes) == 2:
         arrays |= {"columns": np.array([1], dtype=np.int64), "threshold": np.array(model.threshold)}
     tensors = [onnx.numpy_helper.from_array(array, name) for name, array in arrays.items()]

@@ -1,9 +1,9 @@
 """A model as IEC 61131-3 structured text, for a PLC.
 
 The text is the plainest that does the job: one assignment per feature, no loops, no arrays, no
-library calls but ABS, and EXP for probabilities, so that it compiles in any tool with LREAL. Names
-of features and classes may come from anywhere; they are written as legal identifiers and harmless
-ASCII comments.
+library calls but ABS, EXP for probabilities, and COS and SIN for waves, so that it compiles in any
+tool with LREAL. Names of features and classes may come from anywhere; they are written as legal
+identifiers and harmless ASCII comments.
 """
 
 from __future__ import annotations
@@ -16,12 +16,26 @@ import unicodedata
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from fdrsvm.errors import InvalidInputError
+import numpy as np
+
+from fdrsvm.data.rows import DataSettings
+from fdrsvm.errors import InvalidInputError, UnsupportedError
 from fdrsvm.model.linear_model import Label, LinearModel
 from fdrsvm.model.sigmoids import LARGEST_LOG_ODDS, shared_sigmoids
+from fdrsvm.model.structured_maps import (
+    MAX_COMMENT,
+    comment,
+    curves,
+    literal,
+    map_variables,
+    plus,
+    sensor_shares,
+    surfaces,
+    waves,
+)
+from fdrsvm.risk.feature_maps import AdditiveFeatures, FourierFeatures
 
 _MAX_NAME = 32  # the shortest limit among common PLC tools
-_MAX_COMMENT = 160
 _LEGAL = re.compile(r"[A-Za-z](_?[A-Za-z0-9])*")
 
 # Keywords, types, functions and blocks of the standard; then what common tools add to them.
@@ -65,8 +79,13 @@ def to_structured_text(
     A model with probabilities also has ``Probability``, of the class that its file looks for (its
     ``positive``), or ``Probability_1``, ``Probability_2``, ... of all. They are the shared ones;
     ``fdrsvm.model.sigmoids.at_client`` makes them one client's own. With an input that is not a
-    number, or scores beyond 1E308, ``Valid`` is FALSE, ``ClassNumber`` is 0, probabilities are -1
-    and there is no alarm; what the machine should do then is for the caller to say.
+    number, scores beyond 1E308, or waves of a sensor 1E12 of its ranges away, ``Valid`` is FALSE,
+    ``ClassNumber`` is 0, probabilities are -1 and there is no alarm; what the machine should do
+    then is for the caller to say.
+
+    A curve is a table: the pieces of a sensor's range, and for each the line that is added to the
+    score there. A surface is the sum of products of ``Ramp`` variables, with its values at the
+    knots in comments.
 
     Parameters
     ----------
@@ -89,21 +108,28 @@ def to_structured_text(
     chances = _chance_names(model)
     internal = ["Best"] if n_classes > 2 else []
     internal += ["LogOdds", "Total"][: len(chances)] if chances else []
+    internal += map_variables(model.features) if model.features is not None else []
     taken = {name, *scores, "ClassNumber", "Valid", "Alarm", "Best", *chances.values(), *internal}
     inputs = _identifiers(names, taken)
-    comments = map(_comment, map(json.dumps, model.feature_names or inputs))
-    declared = [f"{word} : LREAL; {text}" for word, text in zip(inputs, comments, strict=True)]
-    lines = [
-        *_header(model),
-        f"FUNCTION_BLOCK {name}",
-        *_block("VAR_INPUT", declared),
-        *_block("VAR_OUTPUT", [*_outputs(model, scores, alarms, chances)]),
-        *_block("VAR", [f"{word} : LREAL;" for word in internal]),
-        *_statements(model, scores, inputs),
-        *_chance_statements(model, scores, chances),
-        *([f"Alarm := {' OR '.join(f'(ClassNumber = {k})' for k in alarms)};"] if alarms else []),
-        "END_FUNCTION_BLOCK",
-    ]
+    said = _sensors(model, inputs)
+    declared = [f"{word} : LREAL; {comment(one)}" for word, one in zip(inputs, said, strict=True)]
+    with np.errstate(over="ignore", invalid="ignore"):  # no literal is infinite
+        lines = [
+            *_header(model),
+            f"FUNCTION_BLOCK {name}",
+            *_block("VAR_INPUT", declared),
+            *_block("VAR_OUTPUT", [*_outputs(model, scores, alarms, chances)]),
+            *_block("VAR", [f"{word} : LREAL;" for word in internal]),
+            *_score_statements(model, scores, inputs, said),
+            *_decision_statements(model, scores),
+            *_chance_statements(model, scores, chances),
+            *(
+                [f"Alarm := {' OR '.join(f'(ClassNumber = {k})' for k in alarms)};"]
+                if alarms
+                else []
+            ),
+            "END_FUNCTION_BLOCK",
+        ]
     return "\n".join(lines) + "\n"
 
 
@@ -147,23 +173,17 @@ def _identifiers(names: Sequence[str], taken: Iterable[str]) -> list[str]:
 
 
 def _header(model: LinearModel) -> Iterator[str]:
-    yield _comment("FDR-SVM linear classifier, generated; train again rather than edit")
-    yield _comment(f"Estimator: {json.dumps(model.estimator)}")
+    kind = "linear" if model.features is None else model.features.kind
+    yield comment(f"FDR-SVM {kind} classifier, generated; train again rather than edit")
+    yield comment(f"Estimator: {json.dumps(model.estimator)}")
     for number, label in enumerate(model.classes, start=1):
-        yield _comment(f"Class {number}: {json.dumps(label)}")
+        yield comment(f"Class {number}: {json.dumps(label)}")
     for key, value in model.certificate.items():
-        yield _comment(f"Certificate {json.dumps(key)}: {json.dumps(value)}")
+        yield comment(f"Certificate {json.dumps(key)}: {json.dumps(value)}")
     said = json.dumps(model.alarm_statement or "")[1:-1].replace("*", "\\u002a")
-    for line in textwrap.wrap(said, _MAX_COMMENT - len("Alarm: ")):
-        yield _comment(f"Alarm: {line}")
-    yield _comment(f"SHA-256 of the coefficients: {model.fingerprint}")
-
-
-def _comment(text: str) -> str:
-    """A comment that its content can neither end nor, where comments nest, open again."""
-    safe = text.replace("*", "\\u002a")
-    cut = safe if len(safe) <= _MAX_COMMENT else safe[:_MAX_COMMENT] + " ..."
-    return f"(* {cut} *)"
+    for line in textwrap.wrap(said, MAX_COMMENT - len("Alarm: ")):
+        yield comment(f"Alarm: {line}")
+    yield comment(f"SHA-256 of the coefficients: {model.fingerprint}")
 
 
 def _block(keyword: str, declarations: Sequence[str]) -> list[str]:
@@ -176,24 +196,56 @@ def _outputs(
     model: LinearModel, scores: Sequence[str], alarms: Sequence[int], chances: Mapping[int, str]
 ) -> Iterator[str]:
     yield from (f"{score} : LREAL;" for score in scores)
-    yield f"ClassNumber : DINT; {_comment('0 while Valid is FALSE')}"
-    yield f"Valid : BOOL; {_comment('FALSE if an input is not a number or a score overflows')}"
+    yield f"ClassNumber : DINT; {comment('0 while Valid is FALSE')}"
+    yield f"Valid : BOOL; {comment('FALSE if an input is not a number or a score overflows')}"
     if alarms:
-        yield f"Alarm : BOOL; {_comment('FALSE while Valid is FALSE: watch both')}"
+        yield f"Alarm : BOOL; {comment('FALSE while Valid is FALSE: watch both')}"
     for place, word in chances.items():
-        of = _comment(f"Of class {place + 1}, {json.dumps(model.classes[place])}; -1 if not Valid")
+        of = comment(f"Of class {place + 1}, {json.dumps(model.classes[place])}; -1 if not Valid")
         yield f"{word} : LREAL; {of}"
 
 
-def _statements(model: LinearModel, scores: Sequence[str], inputs: Sequence[str]) -> Iterator[str]:
-    """Scores, whether they are valid, and the class."""
-    for score, intercept, weights in zip(scores, model.intercept, model.coef, strict=True):
-        yield f"{score} := {_literal(intercept)};"
-        for weight, word in zip(weights, inputs, strict=True):
-            # Two operators in a row, as in "+ -1.0", are not legal everywhere.
-            sign = "-" if weight < 0.0 else "+"
-            yield f"{score} := {score} {sign} {_literal(abs(weight))} * {word};"
+def _sensors(model: LinearModel, inputs: Sequence[str]) -> list[str]:
+    """Names for comments, with the unit that a contract gave."""
+    rules = DataSettings(typed=frozenset()).as_trained(model.record).rules
+    units = [rules[name].unit if name in rules else "" for name in model.feature_names or inputs]
+    return [
+        json.dumps(name) + (f" in {json.dumps(unit)[1:-1]}" if unit else "")
+        for name, unit in zip(model.feature_names or inputs, units, strict=True)
+    ]
+
+
+def _score_statements(
+    model: LinearModel, scores: Sequence[str], inputs: Sequence[str], said: Sequence[str]
+) -> Iterator[str]:
+    """Scores of the inputs, and the first word on whether they are valid."""
+    features = model.features
+    if features is None:
+        for score, intercept, weights in zip(scores, model.intercept, model.coef, strict=True):
+            yield f"{score} := {literal(intercept)};"
+            for weight, word in zip(weights, inputs, strict=True):
+                yield f"{score} := {score} {plus(weight)} * {word};"
+        yield "Valid := TRUE;"
+        return
+    yield from sensor_shares(features, inputs, said)
     yield "Valid := TRUE;"
+    yield from (
+        f"{score} := {literal(intercept)};"
+        for score, intercept in zip(scores, model.intercept, strict=True)
+    )
+    if isinstance(features, AdditiveFeatures):
+        yield from curves(features, model.coef, scores, said)
+        yield from surfaces(features, model.coef, scores, said)
+    elif isinstance(features, FourierFeatures):
+        yield from waves(features, model.coef, scores)
+    else:
+        raise UnsupportedError(
+            f"structured text: a map of kind {features.kind!r} has no form there"
+        )
+
+
+def _decision_statements(model: LinearModel, scores: Sequence[str]) -> Iterator[str]:
+    """Whether the scores are valid, and the class."""
     for score in scores:  # the comparison is FALSE for NaN
         yield f"Valid := Valid AND (ABS({score}) <= 1.0E+308);"
     yield from ("ClassNumber := 0;", "IF Valid THEN", "    ClassNumber := 1;")
@@ -229,9 +281,8 @@ def _chance_statements(
     yield "IF Valid THEN"
     most = f"{LARGEST_LOG_ODDS:.1f}"
     for word, score, one in zip(chances.values(), scores, shared_sigmoids(model), strict=True):
-        distance = f"({score} - {_signed(one.centre)}) / {_literal(one.scale)}"
-        sign = "-" if one.intercept < 0.0 else "+"
-        odds = f"{_literal(one.slope)} * ({distance}) {sign} {_literal(abs(one.intercept))}"
+        distance = f"({score} - {_signed(one.centre)}) / {literal(one.scale)}"
+        odds = f"{literal(one.slope)} * ({distance}) {plus(one.intercept)}"
         yield f"    LogOdds := {odds};"
         yield from (f"    IF LogOdds > {most} THEN", f"        LogOdds := {most};", "    END_IF;")
         yield f"    IF LogOdds <= (-{most}) THEN"
@@ -246,10 +297,5 @@ def _chance_statements(
 
 def _signed(value: float) -> str:
     """For a comparison: short where it is 0, in brackets where an operator would precede it."""
-    literal = _literal(value) if value else "0.0"
-    return f"({literal})" if value < 0.0 else literal
-
-
-def _literal(value: float) -> str:
-    """17 significant digits, which name one float64 and no other."""
-    return f"{value:.16E}"
+    text = literal(value) if value else "0.0"
+    return f"({text})" if value < 0.0 else text

@@ -41,6 +41,7 @@ _MOST_CORNERS = 16  # sensors up to which all corners of a cube are tried
 _DENSITIES = 40  # steps to a bound on the steepness of waves (l2)
 _ROUNDING = 1e-12  # L is rounded up by this share, so that its own rounding breaks no bound
 _NARROWEST, _WIDEST = 1e-100, 1e100  # ranges of sensors whose products float64 still has room for
+_EPS = float(np.finfo(np.float64).eps)
 _WIDE = 4.0  # gamma times the number of sensors, in shares of their ranges
 
 
@@ -364,6 +365,10 @@ class Features(ABC):
         with np.errstate(over="ignore", invalid="ignore"):  # whoever sums them up refuses infinity
             return np.ascontiguousarray(self.of_shares((X - self.low) / self.width))
 
+    @abstractmethod
+    def rounding(self, X: Array) -> Array:
+        """By row and feature: how far apart two programs may be, exports among them, [alarm]."""
+
     def ball(self, epsilon: float, kappa: float, norm: Norm, support: Support) -> dict[str, Any]:
         """The ball around the features that holds a ball around the sensors.
 
@@ -451,6 +456,10 @@ class AdditiveFeatures(Features):
             for places, parts in ((first, along), (second, across)):
                 np.add.at(found.T, places, parts.T)
         return np.asarray(found / self.width)
+
+    def rounding(self, X: Array) -> Array:
+        """See :class:`Features`; exports add curves up piece by piece."""
+        return np.asarray(2.0 * (self.n_outputs + 2) * _EPS * np.abs(self.apply(X)))
 
     @staticmethod
     def _ramps(shares: Array, n_knots: int, *, ends: bool) -> Array:
@@ -579,6 +588,13 @@ class FourierFeatures(Features):
         cosines, sines = weights.reshape(2, -1) * self.scale
         turns = sines * np.cos(phases) - cosines * np.sin(phases)
         return np.asarray(turns @ self.frequencies / self.width)
+
+    def rounding(self, X: Array) -> Array:
+        """See :class:`Features`; phases are sums themselves."""
+        with np.errstate(over="ignore"):
+            shares = np.abs((X - self.low) / self.width)
+            sizes = (self.n_sensors + 2) * (shares @ np.abs(self.frequencies).T) + 4.0
+        return np.concatenate([sizes, sizes], axis=1) * (self.scale * _EPS)
 
     def norm(self, norm: Norm) -> Norm:  # noqa: ARG002 - whatever the sensors' is
         """Euclidean: waves move along circles."""
