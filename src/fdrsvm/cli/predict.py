@@ -107,7 +107,7 @@ def reasons_against(model: LinearModel, read: Readings) -> Any:
 
     reasons = np.array(read.reasons, dtype=object)
     with np.errstate(over="ignore", invalid="ignore"):
-        raw = np.asarray(read.X @ model.coef.T) + model.intercept
+        raw = np.asarray(model.of_sensors(read.X) @ model.coef.T) + model.intercept
     reasons[(reasons == "") & ~np.isfinite(raw).all(axis=1)] = _OVERFLOW
     if (reasons != "").all():
         place = f"row {read.row_numbers[0]} of {str(read.clients[0])!r}"

@@ -94,11 +94,18 @@ class Flips:
     """How far rows must move for decisions to turn.
 
     ``costs`` are sorted, inf where the support rules it out; ``moves`` has for each of ``SHARES``
-    the least distance within which this share of the decisions turns.
+    the least distance within which this share of the decisions turns. With a map it is the least
+    that was found, and below that of ``least`` it is proved that fewer turn.
     """
 
     costs: Array
     moves: dict[float, float]
+    least: dict[float, float]
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether ``moves`` are the least there are, up to rounding."""
+        return all(move <= self.least[share] * (1.0 + 1e-6) for share, move in self.moves.items())
 
 
 def proved(model: LinearModel) -> list[Proved]:
@@ -153,6 +160,10 @@ def recompute(model: LinearModel, rows: Rows, given: Overrides | None = None) ->
         options = {**ball.options(), "sample_weight": sample_weight[group]}
         X, n_outside = into_support(scaling.apply(rows.X[group]), ball.support)
         n_clipped += n_outside
+        if scaled.features is not None:  # as in training: see Features.ball
+            given_ball: Any = (ball.epsilon, ball.kappa, ball.norm, ball.support)
+            options |= scaled.features.ball(*given_ball)
+            X = scaled.features.apply(X)
         for k in range(n_models):
             signs = signs_of(codes[group], k, n_models)
             w, b = scaled.coef[k], float(scaled.intercept[k])
@@ -200,10 +211,13 @@ def flips(model: LinearModel, rows: Rows, norm: str | None = None) -> Flips:
     X, _ = into_support(scaling.apply(rows.X), support)
     chosen: Any = norm or model.params.get("norm", "linf")
     turn = flipping_perturbation(scaling.unfold(model), X, norm=chosen, support=support)
-    costs = np.sort(turn.cost)
+    costs, bounds = np.sort(turn.cost), np.sort(turn.lower_bound)
     # The least cost within which at least that share of the rows turns.
-    places = [max(math.ceil(share * len(costs)) - 1, 0) for share in SHARES]
-    return Flips(costs, {s: float(costs[at]) for s, at in zip(SHARES, places, strict=True)})
+    places = {share: max(math.ceil(share * len(costs)) - 1, 0) for share in SHARES}
+    moves, least = (
+        {share: float(each[at]) for share, at in places.items()} for each in (costs, bounds)
+    )
+    return Flips(costs, moves, least)
 
 
 def confidence(
