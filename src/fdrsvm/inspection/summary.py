@@ -247,8 +247,8 @@ def _map_words(model: LinearModel, rows: Rows | None, place: int | None) -> list
     if isinstance(model.features, FourierFeatures):
         largest = sizes.max(axis=0)
         return [
-            "Waves run across all sensors at once: none can be read by itself. While one alone moves "
-            "over its range and the others stay, the score changes, on average, by:",
+            "Waves run across all sensors at once: none can be read by itself. While one alone "
+            "moves over its range and the others stay, the score changes, on average, by:",
             *(f"{names[p]}: {number(float(largest[p]))}" for p in _strongest(largest)),
         ]
     if place is not None:
