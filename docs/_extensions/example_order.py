@@ -7,6 +7,7 @@ EXAMPLES = (
     "noisy_labels",
     "choosing_epsilon_and_kappa",
     "does_joining_pay",
+    "curves_of_a_model",
     "several_classes",
     "worst_case_in_two_dimensions",
 )

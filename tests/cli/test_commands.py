@@ -1,5 +1,6 @@
 """What is done with a model file: evaluate, certify, report, export; and bench."""
 
+import csv
 import json
 import re
 from types import SimpleNamespace
@@ -565,3 +566,29 @@ def test_few_rows_do_not_silence_what_fit_said(faults, tmp_path, capsys):
     model = home / "run" / "model.safetensors"
     _, _, err = call(capsys, "evaluate", model, tmp_path / "few.csv")
     assert err == done.stderr.replace("fdrsvm: the model", "fdrsvm: in training the model")
+
+
+@pytest.mark.parametrize("name", ["additive", "additive-pairs", "fourier"])
+def test_bent_models_are_judged_certified_and_shown(name, home, tmp_path, capsys):
+    plants, out = home / "plants", tmp_path / "run"
+    assert call(capsys, "fit", plants, "--no-tune", "--features", name, "--output", out)[0] == 0
+    file = out / "model.safetensors"
+    code, answer, _ = call(capsys, "predict", file, plants)
+    assert code == 0
+    model = load_model(file)
+    X = np.concatenate([rows_of(client)[0] for client in CLIENTS])
+    lines = list(csv.DictReader(answer.splitlines()))
+    assert [line["predicted"] for line in lines] == model.predict(X).tolist()
+
+    code, said, _ = call(capsys, "certify", file, plants)
+    assert code == 0
+    # Curves are exact in linf, the norm of training, and here no surface has a weight.
+    assert ("proved: at least" in said) == (name == "fourier")
+    assert ("each turns its row" in said) == (name == "fourier")
+    content = json.loads(call(capsys, "certify", file, plants, "--json")[1])
+    for share, move in content["flips"].items():
+        assert content["flips_at_least"][share] <= move * (1.0 + 1e-6)
+
+    page = tmp_path / "page.html"
+    assert call(capsys, "report", file, plants, "--output", page)[0] == 0
+    assert "How far rows must move" in page.read_text("utf-8")

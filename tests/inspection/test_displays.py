@@ -12,15 +12,19 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.preprocessing import minmax_scale
 from sklearn.svm import LinearSVC
 
+from fdrsvm.core.vectors import dual_norm
 from fdrsvm.errors import InvalidInputError, UnsupportedError
 from fdrsvm.estimators.fdrsvc import FDRSVC
 from fdrsvm.inspection import (
     ClientRiskDisplay,
     ConvergenceDisplay,
+    CurvesDisplay,
     FeatureWeightDisplay,
     RobustnessDisplay,
     risk_curve,
 )
+from fdrsvm.model.linear_model import LinearModel
+from fdrsvm.risk.feature_maps import AdditiveMap
 from tests.inspection.models import Linear, Trained, history
 
 pytest.importorskip("matplotlib").use("Agg")
@@ -473,3 +477,75 @@ def test_other_packages_classifiers_have_weights_too(data):
     model = LogisticRegression().fit(*data)
     display = FeatureWeightDisplay.from_estimator(model)
     assert_array_equal(np.sort(display.weights), np.sort(model.coef_[0]))
+
+
+# Curves
+
+
+def bent_model(n_classes=2):
+    rng = np.random.default_rng(1)
+    features = AdditiveMap(n_knots=3, pairs=[(0, 2)], limits=(10.0, 20.0)).over(3)
+    n_scores = 1 if n_classes == 2 else n_classes
+    return LinearModel.checked(
+        rng.normal(size=(n_scores, features.n_outputs)),
+        np.zeros(n_scores),
+        list("abc")[:n_classes],
+        estimator="other",
+        feature_names=("flow [l/min]", "a name with a $ that is longer than all others", "rpm"),
+        features=features,
+    )
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_curves_and_surfaces_are_those_of_the_score(n_classes):
+    model = bent_model(n_classes)
+    chosen = {} if n_classes == 2 else {"class_of_interest": "c"}
+    display = CurvesDisplay.from_estimator(model, **chosen)
+    assert display.towards == "abc"[n_classes - 1]
+    assert len(display.ax_) == 4
+    sizes = np.r_[np.ptp(display.heights, axis=1), np.ptp(display.surfaces, axis=(1, 2))]
+    assert_array_equal(display.shown_, np.argsort(-sizes))
+
+    def score(X):
+        return model.decision_function(X).reshape(len(X), -1)[:, -1]
+
+    at_low = score(np.full((1, 3), 10.0))
+    for at, ax in zip(display.shown_, display.ax_, strict=True):
+        if at == 3:
+            (mesh,) = ax.collections
+            corner = score(np.array([[20.0, 10.0, 20.0]])) - at_low
+            alone = sum(score(np.array([row])) - at_low for row in [(20, 10, 10), (10, 10, 20.0)])
+            assert np.ma.getdata(mesh.get_array())[-1, -1] == pytest.approx((corner - alone)[0])
+            continue
+        x, y = ax.lines[0].get_data()
+        X = np.full((len(x), 3), 10.0)
+        X[:, at] = x
+        assert_allclose(score(X) - at_low, y, atol=1e-12)
+    check_readable(display.figure_)
+
+
+def test_curves_go_on_given_axes_and_as_many_as_asked_for():
+    display = CurvesDisplay.from_estimator(bent_model(), max_terms=2, name="seal")
+    assert len(display.ax_) == 2
+    assert display.figure_.get_suptitle() == "seal"
+    _, axes = plt.subplots(2, 2)
+    again = display.plot(axes)
+    assert again.ax_ == tuple(axes.ravel()[:2])
+    with pytest.raises(InvalidInputError, match="ax: must be 2 Axes"):
+        display.plot(axes[0, 0])
+
+
+def test_models_without_curves_are_sent_elsewhere_and_back():
+    with pytest.raises(UnsupportedError, match="drawn by FeatureWeightDisplay"):
+        CurvesDisplay.from_estimator(Linear([1.0, 2.0]))
+    with pytest.raises(UnsupportedError, match="draw its curves with CurvesDisplay"):
+        FeatureWeightDisplay.from_estimator(bent_model())
+
+
+def test_radii_of_a_bent_model_reach_as_far_as_its_steepest_score(rng):
+    model, X = bent_model(), 10.0 + 10.0 * rng.random((30, 3))
+    display = RobustnessDisplay.from_estimator(model, X, model.predict(X))
+    features = model.features  # epsilon is in the unit of span, which is that of the readings here
+    steepest = features.steepness(model.coef[0], "linf")
+    assert steepest < features.stretch("linf") * dual_norm(model.coef[0], "linf", features.groups)
+    assert display.radii[-1] == pytest.approx(1.0 / steepest)

@@ -13,10 +13,12 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC, LinearSVC
 
 from fdrsvm.core.vectors import NORMS, dual_norm
-from fdrsvm.errors import InvalidInputError, NumericalError
+from fdrsvm.errors import InvalidInputError, NumericalError, UnsupportedError
 from fdrsvm.estimators.fdrsvc import FDRSVC
 from fdrsvm.inspection import feature_effects, flipping_perturbation, worst_case_atoms
+from fdrsvm.model.linear_model import LinearModel
 from fdrsvm.risk.distribution import worst_case_distribution
+from fdrsvm.risk.feature_maps import AdditiveMap, FourierMap
 from fdrsvm.risk.worst_case import worst_case_risk
 from tests.inspection.models import Linear
 
@@ -481,3 +483,53 @@ def test_scores_that_overflow_are_refused():
     for function in (feature_effects, flipping_perturbation):
         with pytest.raises(NumericalError, match="the score of row 1 overflows"):
             function(model, [[1.0, 1.0], [1e300, 1.0]])
+
+
+# --- feature maps ---
+
+
+def bent_model(bent, n_classes=2, n_sensors=3):
+    rng = np.random.default_rng(4)
+    features = bent.over(n_sensors)
+    n_scores = 1 if n_classes == 2 else n_classes
+    return LinearModel.checked(
+        rng.normal(size=(n_scores, features.n_outputs)),
+        rng.normal(size=n_scores),
+        range(n_classes),
+        estimator="other",
+        features=features,
+    )
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+@pytest.mark.parametrize("pairs", [None, "all"])
+@pytest.mark.parametrize("baseline", [None, [0.2, 1.3, 0.5]])
+def test_effects_of_curves_and_pairs_add_up_to_the_score(baseline, pairs, n_classes, rng):
+    model = bent_model(AdditiveMap(pairs=pairs), n_classes)
+    X = rng.random((20, 3)) * 1.4 - 0.2  # some beyond the limits
+    found = feature_effects(model, X, baseline=baseline)
+    assert_array_equal(found.score, found.effects.sum(axis=1) + found.intercept)
+    assert_allclose(found.score, model.decision_function(X), rtol=1e-12, atol=1e-12)
+    if baseline is not None:
+        assert_allclose(found.intercept, model.decision_function([baseline])[0], atol=1e-12)
+
+
+def test_the_effect_of_a_sensor_is_what_its_curve_rises_from_the_lower_limit(rng):
+    """Of two sensors with a surface each has its curve, and half of what both add on top."""
+    model = bent_model(AdditiveMap(pairs=[(0, 2)]))
+    X = rng.random((8, 3))
+    alone = [np.where(np.arange(3) == p, X, 0.0) for p in range(3)]
+    at_low = model.decision_function(np.zeros((1, 3)))
+    curves = np.stack([model.decision_function(each) - at_low for each in alone], axis=1)
+    together = model.decision_function(X) - at_low - curves.sum(axis=1)
+    expected = curves + together[:, None] * [0.5, 0.0, 0.5]
+    assert_allclose(feature_effects(model, X).effects, expected, atol=1e-12)
+
+
+def test_waves_have_no_effects_and_maps_no_atoms():
+    waves, curves = bent_model(FourierMap(n_components=6)), bent_model(AdditiveMap())
+    X = np.full((2, 3), 0.5)
+    with pytest.raises(UnsupportedError, match=r"one sensor; see what .* features='additive'"):
+        feature_effects(waves, X)
+    with pytest.raises(UnsupportedError, match=r"worst_case_risk\(..., features=...\)"):
+        worst_case_atoms(curves, X, [0, 1], 0, epsilon=0.1, support="unit-box")

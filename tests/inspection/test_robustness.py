@@ -9,6 +9,8 @@ from sklearn.svm import LinearSVC
 from fdrsvm.core.vectors import NORMS
 from fdrsvm.errors import InvalidInputError, UnsupportedError
 from fdrsvm.inspection import risk_curve
+from fdrsvm.model.linear_model import LinearModel
+from fdrsvm.risk.feature_maps import AdditiveMap, FourierMap
 from fdrsvm.risk.worst_case import worst_case_risk
 from tests.inspection.models import Linear
 
@@ -110,3 +112,28 @@ def test_bad_input_is_named(change, argument, data):
     with pytest.raises(InvalidInputError) as caught:
         risk_curve(**arguments)
     assert caught.value.argument == argument
+
+
+@pytest.mark.parametrize("bent", [AdditiveMap(), AdditiveMap(pairs="all"), FourierMap()])
+@pytest.mark.parametrize("norm", NORMS)
+def test_with_a_map_no_shift_of_the_sensors_does_more_harm(norm, bent, data, rng):
+    """Every row may go by the radius at once, and mean losses of such rows stay below."""
+    X, signs = data
+    features = bent.over(4)
+    coef = rng.normal(size=(1, features.n_outputs))
+    model = LinearModel.checked(coef, [0.1], (-1, 1), estimator="other", features=features)
+    curve = risk_curve(model, X, signs, radii=RADII, norm=norm)
+    losses = np.maximum(0.0, 1.0 - signs * model.decision_function(X))
+    assert curve.risk[0] == pytest.approx(losses.mean(), rel=1e-12)
+    order = {"l1": 1, "l2": 2, "linf": np.inf}[norm]
+    for radius, risk in zip(curve.radii, curve.risk, strict=True):
+        for _ in range(20):
+            shift = rng.normal(size=X.shape) if norm != "linf" else rng.choice([-1.0, 1.0], X.shape)
+            shift *= radius / np.linalg.norm(shift, ord=order, axis=1, keepdims=True)
+            moved = np.maximum(0.0, 1.0 - signs * model.decision_function(X + shift))
+            # In the worst case each row goes the way that does harm, or stays.
+            assert np.maximum(losses, moved).mean() <= risk * (1.0 + 1e-9)
+    slope = (
+        risk_curve(model, X, signs, radii=[0.05 + 1e-6], norm=norm).risk - curve.risk[3]
+    ) / 1e-6
+    assert slope == pytest.approx(curve.multiplier[3], rel=1e-3)

@@ -165,7 +165,15 @@ def _show_flips(model: LinearModel, turns: Flips, *, is_flat: bool) -> None:
         [f"{part:.0%}", number(move) if move < float("inf") else "cannot be turned"]
         for part, move in turns.moves.items()
     ]
-    show_table(["share of the rows", "distance"], rows)
+    headings = ["share of the rows", "distance"]
+    if not turns.is_exact:
+        headings.append("proved: at least")
+        rows = [
+            [*row, number(turns.least[part])] for row, part in zip(rows, turns.moves, strict=True)
+        ]
+    show_table(headings, rows)
+    if not turns.is_exact:
+        say("Moves were searched for and tried: each turns its row, and a shorter one may as well.")
 
 
 def _content(
@@ -187,4 +195,5 @@ def _content(
         content["agrees_with_file"] = again.agrees
         content["n_clipped"] = again.n_clipped
         content["flips"] = {str(part): move for part, move in turns.moves.items()}
+        content["flips_at_least"] = {str(part): move for part, move in turns.least.items()}
     return dict(encode(plain(content, "certificate")))

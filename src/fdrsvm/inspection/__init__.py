@@ -8,6 +8,7 @@ from __future__ import annotations
 from fdrsvm.inspection.displays import (
     ClientRiskDisplay,
     ConvergenceDisplay,
+    CurvesDisplay,
     FeatureWeightDisplay,
     RobustnessDisplay,
 )
@@ -27,6 +28,7 @@ __all__ = [
     "Change",
     "ClientRiskDisplay",
     "ConvergenceDisplay",
+    "CurvesDisplay",
     "Effect",
     "FeatureEffects",
     "FeatureWeightDisplay",

@@ -100,11 +100,18 @@ class Flips:
     """How far rows must move for decisions to turn.
 
     ``costs`` are sorted, inf where the support rules it out; ``moves`` has for each of ``SHARES``
-    the least distance within which this share of the decisions turns.
+    the least distance within which this share of the decisions turns. With a map it is the least
+    that was found, and below that of ``least`` it is proved that fewer turn.
     """
 
     costs: Array
     moves: dict[float, float]
+    least: dict[float, float]
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether ``moves`` are the least there are, up to rounding."""
+        return all(move <= self.least[share] * (1.0 + 1e-6) for share, move in self.moves.items())
 
 
 def proved(model: LinearModel) -> list[Proved]:
@@ -222,10 +229,13 @@ def flips(model: LinearModel, rows: Rows, norm: str | None = None) -> Flips:
     X, _ = into_support(scaling.apply(rows.X), support)
     chosen: Any = norm or model.params.get("norm", "linf")
     turn = flipping_perturbation(scaling.unfold(model), X, norm=chosen, support=support)
-    costs = np.sort(turn.cost)
+    costs, bounds = np.sort(turn.cost), np.sort(turn.lower_bound)
     # The least cost within which at least that share of the rows turns.
-    places = [max(math.ceil(share * len(costs)) - 1, 0) for share in SHARES]
-    return Flips(costs, {s: float(costs[at]) for s, at in zip(SHARES, places, strict=True)})
+    places = {share: max(math.ceil(share * len(costs)) - 1, 0) for share in SHARES}
+    moves, least = (
+        {share: float(each[at]) for share, at in places.items()} for each in (costs, bounds)
+    )
+    return Flips(costs, moves, least)
 
 
 def confidence(

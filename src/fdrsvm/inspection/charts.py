@@ -13,8 +13,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 
+import numpy as np
 from markupsafe import Markup
 
+from fdrsvm.core.arrays import Array
 from fdrsvm.inspection.rendering import number, render
 
 _WIDTH = 400.0
@@ -27,6 +29,7 @@ _LETTER, _DIGIT = 7.0, 7.7  # of 12 px in wide fonts; letters on average
 _LONGEST = 24  # letters of a name
 _LONG = 7  # characters of a tick; beyond, what all have in common is said once
 _MOST_TICKS = 5
+_SHADES = 5  # of each colour of a surface
 _LEAST, _MOST = 1e-290, 1e300  # nothing is drawn beyond
 
 
@@ -198,7 +201,7 @@ def line_chart(
     description: str,
     log_y: bool = False,
     from_zero: bool = False,
-    mark: tuple[float, str] | None = None,
+    mark: tuple[float | Sequence[float], str] | None = None,
     level: tuple[float, str] | None = None,
 ) -> Markup:
     """Curves over one pair of axes.
@@ -214,12 +217,12 @@ def line_chart(
     from_zero : bool
         Whether the y axis starts at 0 wherever the curves do.
     mark, level : pair of number and name, optional
-        A vertical or a horizontal line to compare with.
+        A vertical or a horizontal line to compare with; there may be several vertical ones.
     """
     points = [point for line in lines for each in _stretches(line, log_y) for point in each]
     if not points:
         return Markup('<p class="note">There is nothing to draw.</p>')
-    guides_x = [] if mark is None else [mark[0]]
+    guides_x = [] if mark is None else [mark[0]] if isinstance(mark[0], float) else [*mark[0]]
     guides_y = [*([] if level is None else [level[0]]), *([0.0] if from_zero else [])]
     xs, ys = [*(x for x, _ in points), *guides_x], [*(y for _, y in points), *guides_y]
     canvas = _Canvas(description)
@@ -235,7 +238,7 @@ def line_chart(
         canvas.paths.append((f"line {style}", curve))
         canvas.legend.append((line.name, style))
     if mark is not None:
-        canvas.paths.append(("mark", f"M{x_axis.place(mark[0])} {_TOP}V{_FOOT}"))
+        canvas.paths += [("mark", f"M{x_axis.place(each)} {_TOP}V{_FOOT}") for each in guides_x]
         canvas.legend.append((mark[1], "mark"))
     if level is not None:
         canvas.paths.append(("mark", f"M{x_axis.start} {y_axis.place(level[0])}H{x_axis.end}"))
@@ -257,6 +260,44 @@ def scatter_chart(
         for x, y in zip(cloud.x, cloud.y, strict=True):
             canvas.circles.append((f"s{cloud.colour}", x_axis.place(x), y_axis.place(y), 2.5))
         canvas.legend.append((cloud.name, f"s{cloud.colour} dot"))
+    return canvas.markup()
+
+
+def heat_chart(
+    surface: Array,
+    x_range: tuple[float, float],
+    y_range: tuple[float, float],
+    cloud: Series,
+    *,
+    x_label: str,
+    y_label: str,
+    description: str,
+) -> Markup:
+    """A surface in shades of two colours, above and below 0, and points on it.
+
+    ``surface`` has its middles of cells by x and y, evenly over both ranges.
+    """
+    canvas = _Canvas(description)
+    x_axis, y_axis = canvas.draw_axes(x_range, y_range, x_label, y_label)
+    largest = max(float(np.abs(surface).max()), _LEAST)
+    shades = np.rint(_SHADES * surface / largest).astype(int)
+    x_ends, y_ends = (
+        [axis.place(float(end)) for end in np.linspace(axis.low, axis.high, size + 1)]
+        for axis, size in zip((x_axis, y_axis), surface.shape, strict=True)
+    )
+    for shade in np.unique(shades[shades != 0]).tolist():
+        cells = "".join(
+            f"M{x_ends[i]} {y_ends[j]}H{x_ends[i + 1]}V{y_ends[j + 1]}H{x_ends[i]}Z"
+            for i, j in np.argwhere(shades == shade).tolist()
+        )
+        canvas.paths.append((f"heat s{int(shade > 0)} o{abs(shade)}", cells))
+    for x, y in zip(cloud.x, cloud.y, strict=True):
+        if x_range[0] <= x <= x_range[1] and y_range[0] <= y <= y_range[1]:
+            canvas.circles.append(("soft", x_axis.place(x), y_axis.place(y), 1.3))
+    ends = [("adds up to", surface.max(), "s1"), ("takes up to", -surface.min(), "s0")]
+    canvas.legend += [(f"{what} {number(end)}", kind) for what, end, kind in ends if end > 0.0]
+    if canvas.circles:
+        canvas.legend.append((cloud.name, "soft dot"))
     return canvas.markup()
 
 

@@ -18,8 +18,8 @@ import numpy as np
 import numpy.typing as npt
 
 from fdrsvm.core.arrays import Array, check_count
-from fdrsvm.core.vectors import NORMS, Norm, dual_norm
-from fdrsvm.errors import InvalidInputError
+from fdrsvm.core.vectors import NORMS, Norm
+from fdrsvm.errors import InvalidInputError, UnsupportedError
 from fdrsvm.inspection import drawing
 from fdrsvm.inspection.fitted import (
     class_index,
@@ -28,13 +28,17 @@ from fdrsvm.inspection.fitted import (
     parameters,
 )
 from fdrsvm.inspection.robustness import risk_curve
+from fdrsvm.inspection.terms import steepest, surface_heights
 from fdrsvm.model.reading import read_linear
+from fdrsvm.risk.feature_maps import AdditiveFeatures
 
 _DEFAULT_BALL: dict[str, Any] = {"kappa": 1.0, "norm": "linf", "support": None}
 _N_RADII = 51
 _MARKERS_UP_TO = 40  # points; more would run into each other
 _LEAST_VISIBLE = 1e-3  # of the largest weight
 _LONGEST_CLASS = 30  # characters
+_FEW_TICKS = 3  # of small pictures
+_N_SHARES = 31  # per side of a surface
 _LOG_ABOVE = 30.0  # ratio of the largest to the smallest objective
 _LOWEST_GAP = 1e-16  # below, gaps are rounding
 
@@ -147,8 +151,8 @@ class RobustnessDisplay(_Display):
             )
         training_radius = _number(trained.get("epsilon"))
         if radii is None:
-            w = read_linear(model).coef[0]
-            size = dual_norm(w, ball["norm"]) if ball["norm"] in NORMS else 0.0
+            linear = read_linear(model)
+            size = steepest(linear, ball["norm"])[0] if ball["norm"] in NORMS else 0.0
             # Up to where the margin is used up, and a bit beyond the radius of training.
             reach = max(1.0 / size if size > 0.0 else 1.0, 1.25 * (training_radius or 0.0))
             radii = np.linspace(0.0, reach, _N_RADII)
@@ -436,6 +440,11 @@ class FeatureWeightDisplay(_Display):
             As in the class, and where to draw; by default the model's class and a new figure.
         """
         linear = read_linear(model)
+        if linear.features is not None:
+            raise UnsupportedError(
+                "model: with a feature map no weight belongs to one sensor; draw its curves with "
+                "CurvesDisplay"
+            )
         check_count(max_features, "max_features")
         at, (negative, positive) = 0, linear.classes[:2]
         if len(linear.classes) > 2:
@@ -471,6 +480,139 @@ class FeatureWeightDisplay(_Display):
         handles = [example[sign] for sign in sorted(example)]
         drawing.draw_legend_above(ax, handles, self.name if name is None else name)
         return self._drawn_on(ax)
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class CurvesDisplay(_Display):
+    """What sensors and pairs add to the score of a model with curves, those that matter most first.
+
+    Curves are 0 at the lower limit of their sensor, surfaces where one of both sensors is at its.
+    Best made by :meth:`from_estimator`.
+
+    Parameters
+    ----------
+    readings, heights : ndarray of shape (n_sensors, n_knots + 1)
+        The curves, straight between these points and beyond.
+    surfaces : ndarray of shape (n_pairs, n_side, n_side)
+        What pairs add, evenly over the ranges of the first and of the second sensor.
+    pairs : sequence of (int, int)
+        Their sensors.
+    feature_names : sequence of str
+        Names of the sensors.
+    towards : str
+        The class that a positive height speaks for.
+    max_terms : int
+        How many curves and surfaces to draw at most.
+    name : str, optional
+        What to call the model.
+
+    Attributes
+    ----------
+    ax_ : tuple of matplotlib Axes
+        One for each curve and surface.
+    figure_ : matplotlib Figure
+        Where it was drawn.
+    shown_ : ndarray
+        What was drawn: sensors by their position, then pairs, counted on.
+    """
+
+    readings: Array
+    heights: Array
+    surfaces: Array
+    pairs: Sequence[tuple[int, int]]
+    feature_names: Sequence[str]
+    towards: str
+    max_terms: int = 12
+    shown_: npt.NDArray[np.intp] = field(init=False)
+
+    @classmethod
+    def from_estimator(
+        cls,
+        model: Any,
+        *,
+        max_terms: int = 12,
+        class_of_interest: Any = None,
+        name: str | None = None,
+        ax: Any = None,
+    ) -> Self:
+        """Draw the curves of a fitted model, or of one from a file.
+
+        Parameters
+        ----------
+        model : fitted FDRSVC or DRSVC, or LinearModel
+            With an :class:`AdditiveMap`.
+        class_of_interest : label, optional
+            For more than two classes: whose curves to draw.
+        max_terms, name, ax : optional
+            As in the class, and as many axes as will be drawn; by default a new figure.
+        """
+        linear = read_linear(model)
+        check_count(max_terms, "max_terms")
+        made = linear.features
+        if not isinstance(made, AdditiveFeatures):
+            raise UnsupportedError(
+                "model: only features='additive' and 'additive-pairs' have curves; the weights of "
+                "a linear model are drawn by FeatureWeightDisplay, and waves cannot be read sensor "
+                "by sensor"
+            )
+        at, towards = 0, linear.classes[1]
+        if len(linear.classes) > 2:
+            at = class_index(linear.classes, class_of_interest)
+            towards = linear.classes[at]
+        shares = np.linspace(0.0, 1.0, _N_SHARES)
+        drawn = [surface_heights(linear, p, shares)[:, :, at] for p in range(len(made.pairs))]
+        readings, heights = made.curves(linear.coef[at])
+        return cls._of(
+            model,
+            name,
+            readings=readings,
+            heights=heights,
+            surfaces=np.array(drawn).reshape(-1, _N_SHARES, _N_SHARES),
+            pairs=made.pairs,
+            feature_names=names_for(linear),
+            towards=str(towards),
+            max_terms=max_terms,
+        ).plot(ax)
+
+    def plot(self, ax: Any = None, *, name: str | None = None) -> Self:
+        """Draw on as many axes as there are terms to show, by default in a new figure."""
+        sizes = [*np.ptp(self.heights, axis=1), *np.ptp(self.surfaces, axis=(1, 2))]
+        self.shown_ = np.argsort(-np.array(sizes), kind="stable")[: self.max_terms]
+        n_shown = self.shown_.size
+        axes = drawing.new_grid(n_shown) if ax is None else list(np.ravel(np.asarray(ax, object)))
+        if len(axes) < n_shown:
+            raise InvalidInputError("ax", f"must be {n_shown} Axes", f"got {len(axes)}")
+        for each, at in zip(axes, self.shown_.tolist(), strict=False):
+            if at < len(self.heights):
+                self._draw_curve(each, at)
+            else:
+                self._draw_surface(each, at - len(self.heights))
+            each.locator_params(axis="x", nbins=_FEW_TICKS)
+        axes[0].figure.suptitle(drawing.plain_text((self.name if name is None else name) or ""))
+        return self._drawn_on(tuple(axes[:n_shown]))
+
+    def _draw_curve(self, ax: Any, p: int) -> None:
+        ax.plot(self.readings[p], self.heights[p], color=drawing.COLOURS[0])
+        ax.axhline(0.0, color=drawing.GREY, linewidth=0.8)
+        ax.set_xlabel(drawing.plain_text(self.feature_names[p], _LONGEST_CLASS))
+        ax.set_ylabel(self._towards)
+        drawing.finish(ax)
+
+    @property
+    def _towards(self) -> str:
+        return f"score towards {drawing.plain_text(self.towards, _LONGEST_CLASS // 2)}"
+
+    def _draw_surface(self, ax: Any, at: int) -> None:
+        heights, (first, second) = self.surfaces[at], self.pairs[at]
+        largest = max(float(np.abs(heights).max()), np.finfo(np.float64).tiny)
+        low, high = self.readings[:, 0], self.readings[:, -1]
+        x, y = (np.linspace(low[p], high[p], _N_SHARES) for p in (first, second))
+        shades = {"cmap": "RdBu_r", "vmin": -largest, "vmax": largest}
+        mesh = ax.pcolormesh(x, y, heights.T, shading="nearest", **shades)
+        ax.figure.colorbar(mesh, ax=ax, label=self._towards)
+        ax.set_xlabel(drawing.plain_text(self.feature_names[first], _LONGEST_CLASS))
+        ax.set_ylabel(drawing.plain_text(self.feature_names[second], _LONGEST_CLASS))
+        drawing.finish(ax)
 
 
 @dataclass(kw_only=True, eq=False, repr=False)

@@ -45,6 +45,14 @@ def new_pair() -> tuple[Any, Any]:
     return upper, lower
 
 
+def new_grid(count: int, columns: int = 3) -> list[Any]:
+    """So many axes in a figure, row by row."""
+    rows = -(-count // columns)
+    size = (2.9 * min(count, columns), 2.4 * rows)
+    figure = _pyplot().figure(figsize=size, layout="constrained")
+    return [figure.add_subplot(rows, min(count, columns), at + 1) for at in range(count)]
+
+
 def plain_text(text: str, longest: int = _LONGEST) -> str:
     """Text as it is, but without its middle if too long; no dollar sign starts a formula."""
     if len(text) > longest:

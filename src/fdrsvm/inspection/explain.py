@@ -15,9 +15,17 @@ import numpy.typing as npt
 
 from fdrsvm.core.arrays import Array, check_choice, check_count, check_vector
 from fdrsvm.core.vectors import NORMS, Norm, norm_rows
-from fdrsvm.errors import InvalidInputError, NumericalError
-from fdrsvm.inspection.fitted import check_row, check_signs, class_index, names_for, read_with_rows
+from fdrsvm.errors import InvalidInputError, NumericalError, UnsupportedError
+from fdrsvm.inspection.bent_moves import bent_moves
+from fdrsvm.inspection.fitted import (
+    check_row,
+    check_signs,
+    class_index,
+    names_for,
+    read_with_rows,
+)
 from fdrsvm.inspection.moves import moves_to_other_classes, moves_to_plane
+from fdrsvm.inspection.terms import sensor_shares
 from fdrsvm.risk.ball import Support, check_inside, check_support
 from fdrsvm.risk.distribution import worst_case_distribution
 
@@ -67,9 +75,12 @@ class FeatureEffects:
     Attributes
     ----------
     effects : ndarray of shape (n_samples, n_features), or (n_samples, n_features, n_classes)
-        w_p x_p, or w_p (x_p - baseline_p); of more than two classes, for the score of each class.
+        w_p x_p, or w_p (x_p - baseline_p); with curves, what the sensor's curve adds, or by how
+        much more than at the baseline. Of a pair's surface both sensors have half. Of more than
+        two classes, for the score of each class.
     intercept : float, or ndarray of shape (n_classes,)
-        What the features add to: the model's intercept, or the score of the baseline.
+        What the features add to: the model's intercept (curves are 0 at the lower limit), or the
+        score of the baseline.
     score : ndarray of shape (n_samples,), or (n_samples, n_classes)
         As from ``decision_function``. Of two classes, it is above 0 for ``classes[1]``.
     values : ndarray of shape (n_samples, n_features)
@@ -127,14 +138,21 @@ class FlippingPerturbation:
     At ``points`` two classes tie, up to rounding; any step further in the same direction turns the
     decision. So ``cost`` is the greatest lower bound of what turning it costs.
 
+    With curves or waves the decision at ``points`` is turned, by a hair. Of curves without pairs
+    in the norm linf the cost is the least there is, up to a share of 1e-9; else it is that of the
+    cheapest move found, and none costs less than ``lower_bound``: [flip-curves].
+
     Attributes
     ----------
     points : ndarray of shape (n_samples, n_features)
         The points reached; nan where the support rules out a change of decision.
     cost : ndarray of shape (n_samples,)
         Distance from the sample in the transport norm; inf where it is impossible.
+    lower_bound : ndarray of shape (n_samples,)
+        Proved: no move that costs less turns the decision. Of a linear model it is the cost.
     is_possible : ndarray of shape (n_samples,)
-        Whether the decision can be turned inside the support.
+        Whether the decision can be turned inside the support; with pairs or waves, whether a move
+        was found. Where ``lower_bound`` is inf there is none.
     moved : ndarray of shape (n_samples, n_features)
         Which features change.
     labels, flipped_labels : ndarray of shape (n_samples,)
@@ -147,6 +165,7 @@ class FlippingPerturbation:
 
     points: Array
     cost: Array
+    lower_bound: Array
     is_possible: npt.NDArray[np.bool_]
     moved: npt.NDArray[np.bool_]
     labels: npt.NDArray[Any]
@@ -176,7 +195,7 @@ def feature_effects(model: Any, X: Any, *, baseline: Any = None) -> FeatureEffec
         The samples. The answer is dense.
     baseline : array of shape (n_features,), optional
         A sample to compare with, say a healthy machine: effects are those of the difference from
-        it, and ``intercept`` is its score. By default all zeros.
+        it, and ``intercept`` is its score. By default effects are not compared with anything.
 
     Returns
     -------
@@ -197,12 +216,13 @@ def feature_effects(model: Any, X: Any, *, baseline: Any = None) -> FeatureEffec
     [['x1'], ['x0'], ['x0']]
     """
     linear, values, _ = read_with_rows(model, X)
-    is_binary, start = len(linear.classes) == 2, np.zeros(values.shape[1])
-    if baseline is not None:
-        start = check_vector(baseline, "baseline", values.shape[1], "features")
+    is_binary, at_start = len(linear.classes) == 2, linear.intercept
     with np.errstate(over="ignore", invalid="ignore"):
-        at_start = linear.coef @ start + linear.intercept
-        effects = (values - start)[:, :, None] * linear.coef.T
+        effects = sensor_shares(linear, values)
+        if baseline is not None:
+            start = check_vector(baseline, "baseline", values.shape[1], "features")
+            from_start = sensor_shares(linear, start[None])
+            at_start, effects = at_start + from_start[0].sum(axis=0), effects - from_start
         score = effects.sum(axis=1) + at_start
     if not np.isfinite(score).all():
         row = int(np.argwhere(~np.isfinite(score))[0, 0])
@@ -223,7 +243,8 @@ def flipping_perturbation(
     """The least change of features that turns the decision on each sample, and its cost.
 
     Without a support the cost is |score - threshold| / ||w||_*, [flip-cost]; on a box features stop
-    at its bounds, [flip-on-box]. Of more than two classes, the change is the cheapest that lets
+    at its bounds, [flip-on-box]. Of curves and waves it is that of moves of the sensors,
+    [flip-curves]. Of more than two classes, the change is the cheapest that lets
     another class win. "l1" changes few features much, "linf" many features little.
 
     Parameters
@@ -264,13 +285,15 @@ def flipping_perturbation(
     box = check_support(support, values.shape[1])
     if box is not None:
         check_inside(values, box, getattr(X, "columns", None))
-    if scores.ndim == 1:
-        now = (scores > linear.threshold).astype(np.intp)
+    is_binary = scores.ndim == 1
+    now = (scores > linear.threshold).astype(np.intp) if is_binary else scores.argmax(axis=1)
+    then, bound = 1 - now, None
+    if linear.features is not None:
+        moves, cost, bound = bent_moves(linear, values, now, norm, box)
+    elif is_binary:
         above = scores - linear.threshold
         moves, cost = moves_to_plane(values, linear.coef[0], above, norm, box)
-        then = 1 - now
     else:
-        now = scores.argmax(axis=1)
         moves, cost, then = moves_to_other_classes(
             values, linear.coef, linear.intercept, now, norm, box
         )
@@ -278,9 +301,12 @@ def flipping_perturbation(
     if box is not None:
         points = np.clip(points, box.low, box.high)
     is_possible, classes = np.isfinite(cost), np.array(linear.classes)
+    if bound is not None and not is_binary and is_possible.any():  # who wins there may be a third
+        then[is_possible] = linear.decision_function(points[is_possible]).argmax(axis=1)
     return FlippingPerturbation(
         points=points,
         cost=cost,
+        lower_bound=cost if bound is None else bound,
         is_possible=is_possible,
         moved=(moves != 0.0) & is_possible[:, None],
         labels=classes[now],
@@ -321,6 +347,12 @@ def worst_case_atoms(
         One or two, the heavier first: a sample may be split. None if it has no weight.
     """
     linear, values, _ = read_with_rows(model, X)
+    if linear.features is not None:
+        raise UnsupportedError(
+            "model: the worst case of curves and waves is a bound, which no distribution of rows "
+            "need attain; worst_case_risk(..., features=...) gives both, and flipping_perturbation "
+            "moves that turn a row"
+        )
     signs = check_signs(linear, y, len(values))
     index = check_row(index, len(values), "index")
     worst = worst_case_distribution(

@@ -26,15 +26,19 @@ from fdrsvm.inspection.scores import (
     one_class_words,
     score,
 )
+from fdrsvm.inspection.shapes import Shapes
 from fdrsvm.inspection.stragglers import stragglers
 from fdrsvm.inspection.summary import RowRate, opening, settings_words
+from fdrsvm.inspection.terms import sensor_shares, term_names, term_sizes
 from fdrsvm.inspection.verdict import ignores_features, verdict
 from fdrsvm.model.linear_model import LinearModel
 from fdrsvm.model.trained_ball import ROBUST, Overrides, balls
 from fdrsvm.model.unscaling import Scaling
 from fdrsvm.risk.distribution import worst_case_distribution
+from fdrsvm.risk.feature_maps import AdditiveFeatures, FourierFeatures
 
 _MOST_BARS = 20
+_LEAST_VISIBLE = 1e-3  # of the largest bar
 _N_RADII = 16
 _MOST_POINTS = 120
 _MOST_DOTS = 800
@@ -89,10 +93,14 @@ def model_page(
         "training": training(model),
         "ignores_features": is_flat,
         "features": None if is_flat else feature_bars(model, rows),
+        "map_kind": None if model.features is None else model.features.kind,
+        "shapes": None,
         "scaling": Scaling.of(model),
         "has_support": model.params.get("support") is not None,
         "norm": model.params.get("norm", "linf"),
     }
+    if isinstance(model.features, AdditiveFeatures) and not is_flat:
+        values["shapes"] = Shapes(model, rows, place).charts()
     if rows is None:
         values["clients"] = stated_bars(model)
     else:
@@ -197,19 +205,33 @@ def client_table(model: LinearModel, rows: Rows, scores: Sequence[Score]) -> dic
 
 
 def feature_bars(model: LinearModel, rows: Rows | None) -> list[list[dict[str, Any]]]:
-    """Weights in units in which features compare, the strongest first, for each score."""
+    """Weights in units in which features compare, the strongest first, for each score.
+
+    With a map: how much sensors and pairs matter, which has no sign.
+    """
+    if model.features is not None:
+        names, sizes = term_names(model), term_sizes(model, rows)
+        counts = (sizes > _LEAST_VISIBLE * sizes.max(axis=1, keepdims=True)).sum(axis=1).tolist()
+        return [
+            _bars(names, row, most=min(count, _MOST_BARS))
+            for row, count in zip(sizes, counts, strict=True)
+        ]
     weights = Scaling.of(model).unfold(model).coef
     if rows is not None:
         weights = model.coef * rows.X.std(axis=0)
-    return [_bars(names_for(model), row, signed=True) for row in weights]
+    return [_bars(names_for(model), row, signed=True, most=_MOST_BARS) for row in weights]
 
 
 def _bars(
-    names: Sequence[str], values: Sequence[float] | Array, *, signed: bool = False
+    names: Sequence[str],
+    values: Sequence[float] | Array,
+    *,
+    signed: bool = False,
+    most: int | None = None,
 ) -> list[dict[str, Any]]:
-    """Horizontal bars, the largest first; those of features are signed, and not all are shown."""
+    """Horizontal bars, the largest first."""
     sizes = np.nan_to_num(np.abs(values), posinf=np.inf)
-    order = np.argsort(-sizes, kind="stable")[: _MOST_BARS if signed else None]
+    order = np.argsort(-sizes, kind="stable")[:most]
     largest = float(np.max(sizes, where=np.isfinite(sizes), initial=0.0)) or 1.0
     bars = []
     for at in order:
@@ -245,8 +267,9 @@ def radius_chart(subject: _Subject, *, is_flat: bool) -> Markup | None:
 
 
 def worst_case(subject: _Subject) -> dict[str, Any] | None:
-    """What the worst data within the radius do to each row, for two classes."""
-    if not subject.balls or len(subject.model.classes) > 2:
+    """What the worst data within the radius do to each row, for two classes and no map."""
+    is_linear = subject.model.features is None
+    if not subject.balls or len(subject.model.classes) > 2 or not is_linear:
         return None
     w, b = subject.scaled.coef[0], float(subject.scaled.intercept[0])
     codes = subject.rows.codes(subject.model.classes)
@@ -283,7 +306,7 @@ def turning(model: LinearModel, rows: Rows, reach: float) -> dict[str, Any]:
     turns = certifying.flips(model, rows)
     costs = turns.costs[turns.costs < _FAR * reach]
     if not costs.size:
-        return {"moves": {}, "chart": None}
+        return {"moves": {}, "chart": None, "least": None}
     places = np.unique(np.linspace(0, costs.size - 1, _MOST_POINTS).astype(int))
     shares = (places + 1) / len(turns.costs)
     chart = line_chart(
@@ -293,7 +316,7 @@ def turning(model: LinearModel, rows: Rows, reach: float) -> dict[str, Any]:
         description="share of decisions that turn within a distance",
     )
     moves = {share: move if move < _FAR * reach else None for share, move in turns.moves.items()}
-    return {"moves": moves, "chart": chart}
+    return {"moves": moves, "chart": chart, "least": None if turns.is_exact else turns.least}
 
 
 def one_sample(subject: _Subject, asked: int | None) -> dict[str, Any]:
@@ -321,6 +344,7 @@ def one_sample(subject: _Subject, asked: int | None) -> dict[str, Any]:
         "decision": str(turn.labels[sample]),
         "score": np.atleast_1d(model.decision_function(rows.X[[sample]])[0]).tolist(),
         "cost": float(turn.cost[sample]) if is_near else None,
+        "least": float(turn.lower_bound[sample]),
         "turned_to": str(turn.flipped_labels[sample]),
         "changes": [
             (rows.feature_names[p], rows.X[sample, p], after[p]) for p in changed if is_near
@@ -336,9 +360,9 @@ def worst_parts(
     """What the worst case does to one row, among those that share its ball.
 
     Shares of the row with what becomes of them and its cost, and the point of the first that moves.
-    There are none without a ball.
+    There are none without a ball; with a map a bound is known, and no distribution.
     """
-    if not subject.balls:
+    if not subject.balls or subject.model.features is not None:
         return [], None
     client = str(subject.rows.clients[sample])
     group = client if client in subject.balls else next(iter(subject.balls))
@@ -366,11 +390,18 @@ def worst_parts(
     return parts, moved_to
 
 
+def _sensor_sizes(model: LinearModel, rows: Rows) -> Array:
+    """How much each sensor matters to any score."""
+    if isinstance(model.features, FourierFeatures):
+        return np.asarray(term_sizes(model, rows).max(axis=0))
+    return np.asarray(sensor_shares(model, rows.X).std(axis=0).max(axis=1))
+
+
 def sample_chart(subject: _Subject, points: Mapping[str, tuple[Array, int]]) -> Markup:
     """Points between the smallest and the largest value of the features that matter most."""
     low, high = subject.X.min(axis=0), subject.X.max(axis=0)
     span = np.where(high > low, high - low, 1.0)
-    effects = np.abs(subject.model.coef * subject.rows.X.std(axis=0)).max(axis=0)
+    effects = _sensor_sizes(subject.model, subject.rows)
     shown = np.argsort(-effects, kind="stable")[:_MOST_BARS]
     series = [
         Series(name, ((point - low) / span)[shown].tolist(), range(len(shown)), colour)

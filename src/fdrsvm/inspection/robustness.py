@@ -7,13 +7,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from fdrsvm.core.arrays import Array, check_vector
+from fdrsvm.core.arrays import Array, check_matrix, check_vector
 from fdrsvm.core.losses import MarginLoss
 from fdrsvm.core.vectors import Norm
 from fdrsvm.errors import InvalidInputError
 from fdrsvm.inspection.fitted import check_signs
 from fdrsvm.model.reading import read_linear
-from fdrsvm.risk.ball import Support
+from fdrsvm.risk.ball import Ball, Support
 from fdrsvm.risk.worst_case import RiskOracle
 
 
@@ -49,6 +49,8 @@ def risk_curve(
 ) -> RiskCurve:
     """Exact worst-case risk of a model on some data, at each of several radii.
 
+    With a feature map it is what is certified in training: at most this much, [map].
+
     Parameters
     ----------
     model, X
@@ -80,14 +82,19 @@ def risk_curve(
             "radii", "must be one or more numbers, at least 0", f"they are {radii!r}"
         )
     ball: dict[str, Any] = {"epsilon": 0.0, "kappa": kappa, "norm": norm, "support": support}
-    oracle = RiskOracle(X, signs, loss=loss, sample_weight=sample_weight, **ball)
+    stretch, rows = 1.0, X
+    if linear.features is not None:
+        Ball.checked(linear.n_features, **ball)
+        ball = linear.features.ball(*ball.values())
+        stretch, rows = linear.features.stretch(norm), linear.of_sensors(check_matrix(X))
+    oracle = RiskOracle(rows, signs, loss=loss, sample_weight=sample_weight, **ball)
     risks = []
     for radius in checked:
-        oracle = oracle.with_ball(replace(oracle.ball, epsilon=float(radius)))
+        oracle = oracle.with_ball(replace(oracle.ball, epsilon=stretch * float(radius)))
         with np.errstate(over="ignore", invalid="ignore"):  # the oracle checks what comes out
             risks.append(oracle(linear.coef[0], float(linear.intercept[0])))
     return RiskCurve(
         radii=checked,
         risk=np.array([risk.value for risk in risks]),
-        multiplier=np.array([risk.multiplier for risk in risks]),
+        multiplier=stretch * np.array([risk.multiplier for risk in risks]),
     )

@@ -24,10 +24,13 @@ from fdrsvm.inspection.comparison import LOCAL
 from fdrsvm.inspection.fitted import names_for
 from fdrsvm.inspection.rendering import number
 from fdrsvm.inspection.scores import MODEL, POOLED, Score, found_words, percent
+from fdrsvm.inspection.shapes import Shapes
 from fdrsvm.inspection.stragglers import LEVEL, is_clearly_below
+from fdrsvm.inspection.terms import term_names, term_sizes
 from fdrsvm.model.linear_model import ALARM, PROBABILITIES, TUNING, LinearModel
 from fdrsvm.model.trained_ball import ROBUST
 from fdrsvm.model.unscaling import Scaling
+from fdrsvm.risk.feature_maps import FourierFeatures
 
 _SECONDS = {"s": 1.0, "min": 60.0, "h": 3600.0, "day": 86400.0}
 _WEEK = 7.0 * _SECONDS["day"]
@@ -215,6 +218,8 @@ def joining_words(
 
 def sensor_words(model: LinearModel, rows: Rows | None, place: int | None) -> list[str]:
     """The strongest features in words: which way, and how much; of more classes for each."""
+    if model.features is not None:
+        return _map_words(model, rows, place)
     names, scaling = names_for(model), Scaling.of(model)
     if rows is None:
         spread, unit = scaling.scale, _STEPS[scaling.method]
@@ -237,6 +242,23 @@ def sensor_words(model: LinearModel, rows: Rows | None, place: int | None) -> li
     ]
 
 
+def _map_words(model: LinearModel, rows: Rows | None, place: int | None) -> list[str]:
+    names, sizes = term_names(model), term_sizes(model, rows)
+    if isinstance(model.features, FourierFeatures):
+        largest = sizes.max(axis=0)
+        return [
+            "Waves run across all sensors at once: none can be read by itself. While one alone "
+            "moves over its range and the others stay, the score changes, on average, by:",
+            *(f"{names[p]}: {number(float(largest[p]))}" for p in _strongest(largest)),
+        ]
+    if place is not None:
+        return Shapes(model, rows, place).words(_STRONGEST)
+    return [
+        f"{str(label)!r}: {', '.join(names[at] for at in _strongest(own))}"
+        for label, own in zip(model.classes[:_MOST_CLASSES], sizes, strict=False)
+    ]
+
+
 def proved_words(model: LinearModel) -> str:
     """What is proved, in one sentence."""
     facts = [one for one in certifying.proved(model) if np.isfinite(one.objective)]
@@ -245,8 +267,9 @@ def proved_words(model: LinearModel) -> str:
     gap = max(one.gap for one in facts)
     if model.estimator not in ROBUST:
         return f"Training came within {gap:.1e} (relative) of its best; no guard was asked for."
+    kind = "linear model" if model.features is None else "model with these features"
     words = (
-        f"No other linear model does better by more than {gap:.1e} (relative) when the data are "
+        f"No other {kind} does better by more than {gap:.1e} (relative) when the data are "
         "off by as much as was guarded against"
     )
     if model.threshold != 0.0:

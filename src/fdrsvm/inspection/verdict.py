@@ -12,6 +12,7 @@ from fdrsvm.data.rows import Rows
 from fdrsvm.errors import DegenerateModelWarning, InvalidInputError, UnsupportedError
 from fdrsvm.estimators.advice import ENOUGH, FLAT, Setting, Tally, flip_share, judge, tally_rows
 from fdrsvm.inspection.certifying import training_counts
+from fdrsvm.inspection.terms import steepest
 from fdrsvm.model.linear_model import VERDICT, LinearModel
 from fdrsvm.model.trained_ball import ROBUST, TrainedBall, balls
 from fdrsvm.model.unscaling import Scaling
@@ -61,10 +62,9 @@ def ignores_features(model: LinearModel, rows: Rows | None = None) -> bool:
     scaling = Scaling.of(model)
     if scaling.method == "none":
         return not model.coef.any()
-    reach = np.abs(scaling.unfold(model).coef).sum(axis=1)
-    return bool((reach <= 2.0 * FLAT).all())
+    return max(steepest(scaling.unfold(model), "linf")) <= 2.0 * FLAT
 
 
 def _tally(model: LinearModel, rows: Rows) -> Tally:
     linear = (model.coef, model.intercept, model.threshold)
-    return tally_rows(*linear, rows.X, rows.codes(model.classes))
+    return tally_rows(*linear, model.of_sensors(rows.X), rows.codes(model.classes))

@@ -475,7 +475,7 @@ class AdditiveFeatures(Features):
         return norm
 
     @property
-    def groups(self) -> Groups:
+    def groups(self) -> tuple[int, ...]:
         """The ramps of each sensor, and the products of each pair."""
         return (self.n_knots,) * self.n_sensors + (self.pair_knots**2,) * len(self.pairs)
 
