@@ -238,25 +238,28 @@ class FDRSVC(FederatedClassifier):
         return FDRSVC._of_model(known[client].model, f"the model of {client!r}")
 
     def _set_personal(self, data: TrainingData, aim: Aim | None) -> None:
-        from fdrsvm.estimators.personal import personalise  # it needs the search, which needs this
+        # It needs the search, which needs this class.
+        from fdrsvm.estimators.personal import personalise, rebalanced
 
         epsilons, kappas, same = self._balls(data)
         # Nothing leaves a client here, so nothing is blurred or rounded.
         ball = {**same, "worst_case": "exact", "blur": 0, "resolution": 0.0, "moments": False}
-        shared = self._linear_model()
-        self.personal_ = {
-            client.name: personalise(
+        shared, is_balanced = self._linear_model(), isinstance(self.class_weight, str)
+        self.personal_ = {}
+        for client, epsilon, kappa in zip(data.clients, epsilons, kappas, strict=True):
+            own, weights = client, data.class_weights
+            if is_balanced:
+                own, weights = rebalanced(client, weights)
+            self.personal_[client.name] = personalise(
                 shared,
-                client,
+                own,
                 how=str(self.personal),
                 epsilon=epsilon,
                 kappa=kappa,
                 ball=ball,
-                class_weights=data.class_weights,
+                class_weights=weights,
                 aim=aim,
             )
-            for client, epsilon, kappa in zip(data.clients, epsilons, kappas, strict=True)
-        }
 
     def _balls(self, data: TrainingData) -> tuple[list[float], list[float], dict[str, Any]]:
         kappa_above_0 = partial(check_positive, or_infinite=True)

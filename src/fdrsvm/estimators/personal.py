@@ -51,7 +51,7 @@ _OF_DECISIONS = (ALARM, PROBABILITIES, TUNING, VERDICT)
 _CHOSEN = {
     RETUNE: "as asked for: the least worst-case risk with the shared direction",
     PROX: "as asked for: near the shared model, by a weight that its folds chose",
-    AUTO: "the simplest that its folds do not call worse than the best by over a standard error",
+    AUTO: "the simplest that its folds call no worse than the best by over a standard error",
 }
 _NO_BETTER = "no other model of this kind has a lower worst-case risk and still uses the features"
 
@@ -275,19 +275,11 @@ class FoldCounts:
     counts: Array
     threshold: float
 
-    def score(self, aim: Aim) -> float:
-        """Of all folds together."""
-        return aim.score(self.counts.sum(axis=0))
-
-    def fold_scores(self, aim: Aim) -> Array:
-        """Of each fold."""
-        return np.array([aim.score(one) for one in self.counts])
-
     def to_score(self, aim: Aim) -> FoldScore:
         """What is told of it."""
-        known = self.fold_scores(aim)
-        error = float(np.std(known, ddof=1) / np.sqrt(len(known)))
-        return FoldScore(self.score(aim), error, self.counts.sum(axis=0))
+        by_fold, total = [aim.score(fold) for fold in self.counts], self.counts.sum(axis=0)
+        error = float(np.std(by_fold, ddof=1) / np.sqrt(len(by_fold)))
+        return FoldScore(aim.score(total), error, total)
 
 
 @dataclass(frozen=True, eq=False)
@@ -378,17 +370,19 @@ class _Plant:
 
 
 def _simplest(tried: Mapping[str, FoldCounts], aim: Aim) -> str:
-    """The first that is no worse than the best by more than one standard error.
+    """The first that is no worse than the best by more than the standard error of the best."""
+    scores = {name: one.to_score(aim) for name, one in tried.items()}
+    best = max(scores.values(), key=lambda one: one.score)
+    return next(name for name, one in scores.items() if one.score >= best.score - best.error)
 
-    The error is that of the difference, fold by fold: the folds' rows are the same.
-    """
-    best = max(tried.values(), key=lambda one: one.score(aim))
-    for name, one in tried.items():
-        lost = best.fold_scores(aim) - one.fold_scores(aim)
-        error = np.std(lost, ddof=1) / np.sqrt(len(lost))
-        if best.score(aim) - one.score(aim) <= error:
-            return name
-    raise AssertionError  # the best is no worse than itself
+
+def rebalanced(client: Client, class_weights: Array) -> tuple[Client, Array]:
+    """With "balanced" weights by the plant's own rows, as it would have them alone; and these."""
+    each = np.divide(1.0, class_weights, out=np.zeros(client.n_classes), where=class_weights > 0.0)
+    rows = client.weights * each[client.codes]
+    totals = np.bincount(client.codes, rows, client.n_classes)
+    own = rows.sum() / (client.n_classes * np.where(totals > 0.0, totals, rows.sum()))
+    return replace(client, weights=rows * own[client.codes]), own
 
 
 def _nothing_to_learn(shared: LinearModel, client: Client, how: str) -> str | None:
@@ -517,8 +511,9 @@ def _plain_values(values: Mapping[str, Any]) -> dict[str, Any]:
 
 def _by_choice(tried: Mapping[str, FoldCounts], chosen: str, aim: Aim) -> dict[str, FoldScore]:
     """Of several weights of "prox" the chosen one, else the best."""
-    worst_first = sorted(tried, key=lambda name: (name == chosen, tried[name].score(aim)))
-    best = {name.partition(" ")[0]: tried[name].to_score(aim) for name in worst_first}
+    scores = {name: one.to_score(aim) for name, one in tried.items()}
+    worst_first = sorted(scores, key=lambda name: (name == chosen, scores[name].score))
+    best = {name.partition(" ")[0]: scores[name] for name in worst_first}
     return {name: best[name] for name in (SHARED, RETUNE, PROX, OWN) if name in best}
 
 
