@@ -107,7 +107,7 @@ def test_the_sentence_follows_the_numbers():
         "worse for 1: from -10.0 points of F-1 (south) to +20.0 (north). On the leak that a plant "
         "has seen itself it is better than the plant's own for 0 of 2 plants and worse for 1: from "
         "-25.0 points of F-1 (south) to +0.0 (north); the personal model, which a plant makes of "
-        "it by its own rows, is better than the plant's own for 0 of 2 plants and worse for 0: from "
-        "+0.0 points of F-1 (north) to +0.0 (north). Pooling all rows would have given 5.0 points "
-        "more than the federation on all leaks."
+        "it by its own rows, is better than the plant's own for 0 of 2 plants and worse for 0: "
+        "from +0.0 points of F-1 (north) to +0.0 (north). Pooling all rows would have given 5.0 "
+        "points more than the federation on all leaks."
     )
