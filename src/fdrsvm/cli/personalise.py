@@ -8,7 +8,14 @@ from typing import TYPE_CHECKING
 
 import click
 
-from fdrsvm.cli.commands import PATH, Command, json_option, say_dropped, takes_data
+from fdrsvm.cli.commands import (
+    PATH,
+    Command,
+    fault_option,
+    json_option,
+    say_dropped,
+    takes_data,
+)
 from fdrsvm.cli.console import number, say, say_json, say_words, share, show_table
 from fdrsvm.errors import InvalidInputError, UnsupportedError
 
@@ -52,10 +59,17 @@ example: fdrsvm personalise run/model.safetensors plant-4.csv
     show_default=True,
     help="What held-out rows are counted for, as for fit: balanced, f1, cost=20, false-alarms=1%.",
 )
+@fault_option
 @click.option("--output", type=PATH, help=f"File to write [beside the model: {_FILE}].")
 @json_option
 def personalise(
-    model: Path, data: DataSettings, how: str, goal: str, output: Path | None, as_json: bool
+    model: Path,
+    data: DataSettings,
+    how: str,
+    goal: str,
+    fault: str | None,
+    output: Path | None,
+    as_json: bool,
 ) -> None:
     """Fit a shared model to one plant, at the plant: nothing is sent.
 
@@ -65,11 +79,17 @@ def personalise(
     """
     from fdrsvm.core.files import write_atomically
     from fdrsvm.data.rows import read_rows
+    from fdrsvm.decision.goals import positive_class
+    from fdrsvm.model.linear_model import POSITIVE
     from fdrsvm.model.model_file import load_model, model_bytes
 
     loaded = load_model(model)
+    if fault is not None:
+        place = positive_class(loaded.classes, (0, 0), fault, "--fault")
+        loaded = loaded.with_record(**{POSITIVE: loaded.classes[place or 0]})
     rows = read_rows(data.as_trained(loaded.record), features=loaded.feature_names)
     say_dropped(rows)
+    _check_limits(rows)
     made, written = _at_plant(loaded, rows, how, goal)
     path = output or model.parent / _FILE
     if path.is_dir():
@@ -82,6 +102,27 @@ def personalise(
         _show(made, written, rows.client_names[0])
         say(f"Model: {path}")
         say(f"Next:  fdrsvm evaluate {path} NEW.csv, or fdrsvm report {path} NEW.csv")
+
+
+def _check_limits(rows: Rows) -> None:
+    """Rows that train keep to the contract of training, as far as the model remembers it."""
+    import numpy as np
+
+    for name, values in zip(rows.feature_names, rows.X.T, strict=True):
+        if rows.settings is None or rows.row_numbers is None:
+            continue
+        rule = rows.settings.rule_of(name)
+        low = -np.inf if rule.low is None else rule.low
+        high = np.inf if rule.high is None else rule.high
+        outside = np.flatnonzero((values < low) | (values > high))
+        if outside.size:
+            raise InvalidInputError(
+                rows.client_names[0],
+                f"column {name!r}: values must keep to the contract of training, from {low:g} to "
+                f"{high:g}",
+                f"row {rows.row_numbers[outside[0]]} does not ({outside.size} in all); leave such "
+                "rows out, or agree on wider limits and train again",
+            )
 
 
 def _at_plant(model: LinearModel, rows: Rows, how: str, goal: str) -> tuple[Personal, LinearModel]:
