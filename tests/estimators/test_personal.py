@@ -329,6 +329,15 @@ def test_a_tuned_threshold_gives_way_to_the_plants_own():
     assert Aim("balanced_accuracy").score(counts) == shared.folds["shared"].score
 
 
+def test_a_goal_that_says_nothing_takes_the_simplest():
+    X, y, w, b = draw(12, n_rows=40)
+    aim = Aim(lambda counts: np.nan)
+    shared = LinearModel.checked([w], [b], ["bad", "good"], estimator="FDRSVC")
+    ball = {"norm": "linf", "fit_intercept": True}
+    options = {"epsilon": 0.02, "kappa": 0.5, "ball": ball, "class_weights": np.ones(2)}
+    assert personalise(shared, plant_of(X, y), how="auto", aim=aim, **options).choice == "shared"
+
+
 def test_balanced_classes_are_those_of_the_plant():
     X, y, _, _ = draw(11, n_rows=40)
     codes, federation = (y > 0).astype(np.intp), np.array([0.3, 4.0])
@@ -501,12 +510,19 @@ def test_a_class_that_a_plant_has_not_seen_keeps_its_score():
 def test_a_tuned_model_has_personal_ones_with_their_own_cut(pump):
     data, labels, plants = pump
     search = FDRSVCCV(
-        {"epsilon": [0.01]}, norm="l2", label_noise=0.14, cv=3, random_state=0, personal="retune"
+        {"epsilon": [0.01]},
+        norm="l2",
+        label_noise=0.14,
+        pos_label="healthy",
+        cv=3,
+        random_state=0,
+        personal="retune",
     )
     search.fit(data.X_normalised, labels, clients=plants)
     assert search.threshold_ != 0.0
     own = search.for_client("east")
     assert own.threshold_ == search.personal_["east"].model.threshold != search.threshold_
+    assert own.pos_label_ == "healthy"
     folds = search.personal_["east"].folds
     assert folds["retune"].score > folds["shared"].score
     search.refit = False

@@ -157,7 +157,7 @@ class LinearClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             estimator.feature_names_in_ = np.array(model.feature_names, dtype=object)
         estimator.history_ = ()
         if PERSONAL in model.record:
-            estimator.personal_record_ = model.record[PERSONAL]
+            estimator._personal_record = model.record[PERSONAL]
         return estimator
 
     def to_onnx(self, path: PathLike | None = None) -> bytes | None:
@@ -201,8 +201,8 @@ class LinearClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         record: dict[str, Any] = {}
         if hasattr(self, "pos_label_"):
             record[POSITIVE] = self.pos_label_
-        if hasattr(self, "personal_record_"):
-            record[PERSONAL] = self.personal_record_
+        if hasattr(self, "_personal_record"):
+            record[PERSONAL] = self._personal_record
         if hasattr(self, "client_column_"):
             record["data"] = {"columns": {"client": self.client_column_}}
         return LinearModel.checked(
@@ -211,19 +211,23 @@ class LinearClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             self.classes_.tolist(),
             estimator=type(self).__name__,
             feature_names=getattr(self, "feature_names_in_", None),
-            params={
-                name: to_plain(
-                    value.to_params() if isinstance(value, FeatureMap) else value,
-                    f"parameter {name}",
-                )
-                for name, value in self.get_params(deep=False).items()
-                if name not in self._not_kept
-            },
+            params=self._plain_params(),
             certificate={name: to_plain(getattr(self, key), key) for name, key in kept.items()},
             record=record,
             threshold=self.threshold_,
             features=self.feature_map_,
         )
+
+    def _plain_params(self) -> dict[str, Any]:
+        """Parameters as a model keeps them, or an error that names the one that it cannot."""
+        given = self.get_params(deep=False)
+        return {
+            name: to_plain(
+                value.to_params() if isinstance(value, FeatureMap) else value, f"parameter {name}"
+            )
+            for name, value in given.items()
+            if name not in self._not_kept
+        }
 
     def _mapped(self, X: Matrix) -> Matrix:
         """What the coefficients weigh."""
@@ -258,7 +262,7 @@ class LinearClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self._set_certificates(proved)
         self.n_iter_, self.history_ = result.n_rounds, result.history
         self.stop_reason_ = result.reason.value
-        for name in ("left_out_", "n_clipped_", "personal_", "personal_record_"):
+        for name in ("left_out_", "n_clipped_", "personal_", "_personal_record"):
             self.__dict__.pop(name, None)  # of an earlier fit
         if self.support is not None:
             self.n_clipped_ = n_clipped

@@ -235,7 +235,10 @@ class FDRSVC(FederatedClassifier):
         if client not in known:
             rule = f"must be one of the clients of training, {listed(map(repr, known), 12)}"
             raise InvalidInputError("client", rule, f"it is {client!r}")
-        return FDRSVC._of_model(known[client].model, f"the model of {client!r}")
+        own = FDRSVC._of_model(known[client].model, f"the model of {client!r}")
+        if hasattr(self, "pos_label_"):  # a search may set another one in the end
+            own.pos_label_ = self.pos_label_
+        return own
 
     def _set_personal(self, data: TrainingData, aim: Aim | None) -> None:
         # It needs the search, which needs this class.
@@ -299,6 +302,7 @@ class FDRSVC(FederatedClassifier):
         if self.personal is not None:
             from fdrsvm.estimators.personal import check_how
 
+            self._plain_params()  # each client's model keeps them
             has_solver = is_hinge and self.support is None
             check_how(self.personal, fit_intercept=self.fit_intercept, has_solver=has_solver)
         if self.algorithm.startswith("admm") and not (is_hinge and self.support is None):

@@ -314,26 +314,16 @@ class _Plant:
 
     def splits(self, class_weights: Array, seed: int) -> list[Split]:
         """Folds of its rows; those that are held out count as rows, whatever their class weighs."""
-        labels = np.arange(self.client.n_classes)
+        client, labels = self.client, np.arange(self.client.n_classes)
+        totals = np.bincount(client.codes, minlength=len(labels)).astype(float)
+        names, whole = [client.name], [client.total]
         one = TrainingData(
-            labels,
-            np.bincount(self.client.codes, minlength=len(labels)).astype(float),
-            class_weights,
-            np.array([self.client.name]),
-            (self.client,),
-            0,
-            [self.client.name],
-            [self.client.total],
+            labels, totals, class_weights, np.array(names), (client,), 0, names, whole
         )
-        each = np.divide(1.0, class_weights, out=np.zeros(len(labels)), where=class_weights > 0.0)
+        splits = split_rows(one, _N_FOLDS, seed)
         return [
-            replace(
-                split,
-                held_out=tuple(
-                    replace(c, weights=c.weights * each[c.codes]) for c in split.held_out
-                ),
-            )
-            for split in split_rows(one, _N_FOLDS, seed)
+            replace(split, held_out=tuple(_as_rows(own, class_weights) for own in split.held_out))
+            for split in splits
         ]
 
     def scales(self, models: Array) -> Array:
@@ -370,16 +360,28 @@ class _Plant:
 
 
 def _simplest(tried: Mapping[str, FoldCounts], aim: Aim) -> str:
-    """The first that is no worse than the best by more than the standard error of the best."""
+    """The first that is no worse than the best by more than the standard error of the best.
+
+    A goal of the user's own may be nan for what was counted: then that says nothing.
+    """
     scores = {name: one.to_score(aim) for name, one in tried.items()}
-    best = max(scores.values(), key=lambda one: one.score)
-    return next(name for name, one in scores.items() if one.score >= best.score - best.error)
+    known = {name: one for name, one in scores.items() if not np.isnan(one.score)}
+    if not known:
+        return next(iter(scores))
+    best = max(known.values(), key=lambda one: one.score)
+    least = best.score - float(np.nan_to_num(best.error))
+    return next(name for name, one in known.items() if one.score >= least)
+
+
+def _as_rows(client: Client, class_weights: Array) -> Client:
+    """With the weights of samples alone."""
+    each = np.divide(1.0, class_weights, out=np.zeros(client.n_classes), where=class_weights > 0.0)
+    return replace(client, weights=client.weights * each[client.codes])
 
 
 def rebalanced(client: Client, class_weights: Array) -> tuple[Client, Array]:
     """With "balanced" weights by the plant's own rows, as it would have them alone; and these."""
-    each = np.divide(1.0, class_weights, out=np.zeros(client.n_classes), where=class_weights > 0.0)
-    rows = client.weights * each[client.codes]
+    rows = _as_rows(client, class_weights).weights
     totals = np.bincount(client.codes, rows, client.n_classes)
     own = rows.sum() / (client.n_classes * np.where(totals > 0.0, totals, rows.sum()))
     return replace(client, weights=rows * own[client.codes]), own
@@ -492,7 +494,7 @@ def _certified(made: Personal, plant: _Plant, class_weights: Array) -> LinearMod
     }
     record = {key: value for key, value in model.record.items() if key != "history"}
     if "data" in record:
-        own = {"rows": len(plant.client.codes), "epsilon": plant.epsilon, "client_weights": 1.0}
+        own = {"rows": round(plant.client.total), "epsilon": plant.epsilon, "client_weights": 1.0}
         record["data"] = {
             **record["data"],
             **{key: {str(name): value} for key, value in own.items()},
