@@ -114,6 +114,20 @@ def test_an_alarms_promise_does_not_outlive_its_threshold(model, home, tmp_path,
     assert made.threshold != load_model(alarm).threshold
 
 
+def test_curves_stay_curves_of_readings(home, tmp_path, capsys):
+    command = ("fit", home / "plants", "--no-tune", "--features", "additive", "--fault", "leak")
+    assert call(capsys, *command, "--set", "epsilon=0.01", "--output", tmp_path / "run")[0] == 0
+    model, own = tmp_path / "run" / "model.safetensors", tmp_path / "own.safetensors"
+    plant = home / "plants" / "south.csv"
+    assert call(capsys, "personalise", model, plant, "--how", "retune", "--output", own)[0] == 0
+    old, new = load_model(model), load_model(own)
+    (scale,) = new.record["personal"]["scale"]["array"]
+    np.testing.assert_allclose(new.coef, scale * old.coef, rtol=1e-9)
+    X, _ = rows_of("south")
+    moved = new.decision_function(X) - scale * old.decision_function(X)
+    np.testing.assert_allclose(moved, moved[0], atol=1e-9)
+
+
 def test_of_several_classes_rows_that_are_right_are_counted(home, tmp_path, capsys):
     model, plant = home / "three-run" / "model.safetensors", home / "three" / "west.csv"
     own = tmp_path / "own.safetensors"

@@ -157,21 +157,27 @@ def _at_plant(model: LinearModel, rows: Rows, how: str, goal: str) -> tuple[Pers
     X, _ = into_support(scaling.apply(rows.X), ball.support)
     X, codes, weights = merge_equal_rows(X, codes, np.ones(len(X)))
     plant = Client(name, X, codes, len(model.classes), weights * by_class[codes], len(rows.X))
-    same = {"norm": ball.norm, "support": ball.support, "loss": ball.loss}
+    fit_intercept = from_plain(model.params.get("fit_intercept", True))
     made = personal.personalise(
         scaling.unfold(model),
         plant,
         how=how,
         epsilon=ball.epsilon,
         kappa=ball.kappa,
-        ball={**same, "fit_intercept": from_plain(model.params.get("fit_intercept", True))},
+        ball={
+            "norm": ball.norm,
+            "support": ball.support,
+            "loss": ball.loss,
+            "fit_intercept": fit_intercept,
+        },
         class_weights=by_class,
         aim=Aim(check_scoring(read_goal(goal), len(by_class)), model.positive or 0),
     )
     # A model that stays is the file's to the last bit, not one that was unscaled and scaled.
     folded = scaling.fold(made.model)
     if made.choice == personal.SHARED:
-        folded = replace(folded, coef=model.coef, intercept=model.intercept)
+        same = {name: getattr(model, name) for name in ("coef", "intercept", "features")}
+        folded = replace(folded, **same)
     return made, folded
 
 
@@ -179,7 +185,7 @@ def _show(made: Personal, model: LinearModel, name: str) -> None:
     """What changes for the plant, in a table and in words."""
     import numpy as np
 
-    say(f"{name}: {_NAMES[made.choice]} ({made.reason})")
+    say_words(f"{name}: {_NAMES[made.choice]} ({made.reason})")
     if made.scale is not None:
         say(f"score: times {', '.join(map(number, made.scale.tolist()))}, and its zero is moved")
     say()
