@@ -18,7 +18,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any, TypeAlias
+from typing import Any, Self, TypeAlias
 
 import numpy as np
 
@@ -71,11 +71,21 @@ class FoldScore:
         Its standard error: the deviation of the folds' scores over the root of their number.
     counts : ndarray of shape (n_classes, n_classes)
         Rows by true class, in the row, and predicted class, in the column.
+    threshold : float
+        Where its scores were cut.
     """
 
     score: float
     error: float
     counts: Array
+    threshold: float
+
+    @classmethod
+    def of_folds(cls, folds: Array, threshold: float, aim: Aim) -> Self:
+        """From the counts of each fold."""
+        by_fold, total = [aim.score(fold) for fold in folds], folds.sum(axis=0)
+        error = float(np.std(by_fold, ddof=1) / np.sqrt(len(by_fold)))
+        return cls(aim.score(total), error, total, threshold)
 
 
 @dataclass(frozen=True, eq=False)
@@ -269,20 +279,6 @@ def _choices(how: str, problem: ClientProblem) -> dict[str, _Fit]:
 
 
 @dataclass(frozen=True, eq=False)
-class FoldCounts:
-    """One choice on held-out rows, fold by fold, and where its scores were cut."""
-
-    counts: Array
-    threshold: float
-
-    def to_score(self, aim: Aim) -> FoldScore:
-        """What is told of it."""
-        by_fold, total = [aim.score(fold) for fold in self.counts], self.counts.sum(axis=0)
-        error = float(np.std(by_fold, ddof=1) / np.sqrt(len(by_fold)))
-        return FoldScore(aim.score(total), error, total)
-
-
-@dataclass(frozen=True, eq=False)
 class _Plant:
     """The shared model and one plant's rows; ``ball`` is as ``make_problems`` takes it."""
 
@@ -326,32 +322,21 @@ class _Plant:
             for split in splits
         ]
 
-    def scales(self, models: Array) -> Array:
-        """By what factor each score is that of the shared model, which lies on the same ray."""
-        old, P = self.shared.coef, self.shared.coef.shape[1]
-        sizes = [dot(w, w) for w in old]
-        return np.array(
-            [
-                dot(u[:P], w) / size if size else 1.0
-                for u, w, size in zip(models, old, sizes, strict=True)
-            ]
-        )
-
     def try_all(
         self, fits: Mapping[str, _Fit], class_weights: Array, seed: int
-    ) -> dict[str, FoldCounts]:
+    ) -> dict[str, FoldScore]:
         """The shared model, and what can be fitted, on rows that were held out."""
         splits = self.splits(class_weights, seed)
         held_out = [own for split in splits for own in split.held_out]
-        shared = self.numbered(self.shared)
+        shared, cut = self.numbered(self.shared), self.shared.threshold
         counts = [held_out_counts(shared, own.X, own.codes, own.weights) for own in held_out]
-        tried = {SHARED: FoldCounts(np.array(counts), self.shared.threshold)}
+        tried = {SHARED: FoldScore.of_folds(np.array(counts), cut, self.aim)}
         problems = [self.problems(*split.training) for split in splits]
         for name, fit in fits.items():
             models = [self.with_models(fit(each, self.models), 0.0) for each in problems]
             outcomes = [FoldOutcome(self.numbered(model), 0.0) for model in models]
-            found, _ = assess(outcomes, splits, self.aim, is_tuned=self.shared.threshold != 0.0)
-            tried[name] = FoldCounts(found.counts, found.threshold)
+            found, _ = assess(outcomes, splits, self.aim, is_tuned=cut != 0.0)
+            tried[name] = FoldScore.of_folds(found.counts, found.threshold, self.aim)
         return tried
 
     def numbered(self, model: LinearModel) -> LinearModel:
@@ -359,15 +344,14 @@ class _Plant:
         return replace(model, classes=tuple(range(self.client.n_classes)))
 
 
-def _simplest(tried: Mapping[str, FoldCounts], aim: Aim) -> str:
+def _simplest(tried: Mapping[str, FoldScore]) -> str:
     """The first that is no worse than the best by more than the standard error of the best.
 
     A goal of the user's own may be nan for what was counted: then that says nothing.
     """
-    scores = {name: one.to_score(aim) for name, one in tried.items()}
-    known = {name: one for name, one in scores.items() if not np.isnan(one.score)}
+    known = {name: one for name, one in tried.items() if not np.isnan(one.score)}
     if not known:
-        return next(iter(scores))
+        return next(iter(tried))
     best = max(known.values(), key=lambda one: one.score)
     least = best.score - float(np.nan_to_num(best.error))
     return next(name for name, one in known.items() if one.score >= least)
@@ -438,13 +422,13 @@ def personalise(
     problems, models = plant.problems(client), plant.models
     fits = _choices(how, problems[0])
     reason = _nothing_to_learn(shared, client, how)
-    tried: dict[str, FoldCounts] = {}
+    tried: dict[str, FoldScore] = {}
     if reason is None and _nothing_to_learn(shared, client, AUTO) is None:
         tried = plant.try_all(fits, class_weights, seed)
     chosen = SHARED
     if reason is None:
         candidates = {name: one for name, one in tried.items() if how == AUTO or name in fits}
-        chosen = _simplest(candidates, plant.aim) if candidates else RETUNE
+        chosen = _simplest(candidates) if candidates else RETUNE
         reason = _CHOSEN[how]
     fitted = models if chosen == SHARED else fits[chosen](problems, models)
     if chosen != SHARED and np.array_equal(fitted, models):
@@ -459,9 +443,9 @@ def personalise(
         risk_after=_by_score(map(ClientProblem.risk_of, problems, fitted)),
         lower_bound=_by_score(proof.lower_bound for proof in proofs),
         bound_radius=_by_score(proof.radius for proof in proofs),
-        scale=plant.scales(fitted) if choice == RETUNE else None,
+        scale=_scales(fitted, shared.coef) if choice == RETUNE else None,
         rho=np.array([_rho(float(pull), model) for model in models]) if pull else None,
-        folds=_by_choice(tried, chosen, plant.aim),
+        folds=_by_choice(tried, chosen),
         model=shared if choice == SHARED else plant.with_models(fitted, threshold),
     )
     return replace(made, model=_certified(made, plant, class_weights))
@@ -511,11 +495,17 @@ def _plain_values(values: Mapping[str, Any]) -> dict[str, Any]:
     return {name: to_plain(value, name) for name, value in values.items()}
 
 
-def _by_choice(tried: Mapping[str, FoldCounts], chosen: str, aim: Aim) -> dict[str, FoldScore]:
+def _scales(models: Array, coef: Array) -> Array:
+    """By what factor each score is the shared one, on whose ray it lies; 0 where that is 0."""
+    sizes = (coef * coef).sum(axis=1)
+    products = (models[:, : coef.shape[1]] * coef).sum(axis=1)
+    return np.asarray(products / np.where(sizes > 0.0, sizes, np.inf))
+
+
+def _by_choice(tried: Mapping[str, FoldScore], chosen: str) -> dict[str, FoldScore]:
     """Of several weights of "prox" the chosen one, else the best."""
-    scores = {name: one.to_score(aim) for name, one in tried.items()}
-    worst_first = sorted(scores, key=lambda name: (name == chosen, scores[name].score))
-    best = {name.partition(" ")[0]: scores[name] for name in worst_first}
+    worst_first = sorted(tried, key=lambda name: (name == chosen, tried[name].score))
+    best = {name.partition(" ")[0]: tried[name] for name in worst_first}
     return {name: best[name] for name in (SHARED, RETUNE, PROX, OWN) if name in best}
 
 
