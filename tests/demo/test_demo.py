@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from sklearn.metrics import f1_score as sklearn_f1
 
 from fdrsvm.demo.four_plants import (
     EPSILON,
@@ -70,14 +71,17 @@ def test_plants_are_compared_on_the_same_rows():
     assert [outcome.plants for outcome in outcomes[:-1]] == [(), ()]
     for model in ("federated", "pooled"):  # one model for all, on one test set
         assert len({plant.all_leaks[model] for plant in plants}) == 1
-    w = weights(outcomes[-1].estimator)
+    robust = outcomes[-1].estimator
+    w = weights(robust)
     assert plants[0].all_leaks["federated"] == f1_score(w, X_test, data.y_test)
     for (X, y), plant in zip(data.parts(normalised=True), plants, strict=True):
         own = np.isin(data.severity_test, (0.0, plant.leak))
         assert own.sum() == 625
         alone = f1_score(train_alone(X, y), X_test[own], data.y_test[own])
         assert plant.own_leak["alone"] == alone
-    assert compare_plants(data, w) == plants
+        personal = robust.for_client(plant.name).predict(X_test[own])
+        assert plant.own_leak["personal"] == pytest.approx(sklearn_f1(data.y_test[own], personal))
+    assert compare_plants(data, robust) == plants
 
 
 def test_the_table_and_its_sentence_show_the_plants():
@@ -93,8 +97,8 @@ def test_the_sentence_follows_the_numbers():
         return DemoPlant(
             name,
             0.001,
-            {"alone": alone, "federated": 0.8, "pooled": 0.85},
-            {"alone": own, "federated": 0.5, "pooled": 0.5},
+            {"alone": alone, "federated": 0.8, "personal": 0.8, "pooled": 0.85},
+            {"alone": own, "federated": 0.5, "personal": own, "pooled": 0.5},
         )
 
     said = joining_pays([plant("north", 0.6, 0.5), plant("south", 0.9, 0.75)])
@@ -102,6 +106,8 @@ def test_the_sentence_follows_the_numbers():
         "On all leaks the federated model is better than the plant's own for 1 of 2 plants and "
         "worse for 1: from -10.0 points of F-1 (south) to +20.0 (north). On the leak that a plant "
         "has seen itself it is better than the plant's own for 0 of 2 plants and worse for 1: from "
-        "-25.0 points of F-1 (south) to +0.0 (north). Pooling all rows would have given 5.0 points "
-        "more than the federation on all leaks."
+        "-25.0 points of F-1 (south) to +0.0 (north); the personal model, which a plant makes of "
+        "it by its own rows, is better than the plant's own for 0 of 2 plants and worse for 0: "
+        "from +0.0 points of F-1 (north) to +0.0 (north). Pooling all rows would have given 5.0 "
+        "points more than the federation on all leaks."
     )

@@ -23,6 +23,7 @@ from fdrsvm.cli.console import warn, warn_lines
 from fdrsvm.cli.demo import demo
 from fdrsvm.cli.fit import fit
 from fdrsvm.cli.models import evaluate, export, report
+from fdrsvm.cli.personalise import personalise
 from fdrsvm.cli.predict import predict
 from fdrsvm.errors import FDRSVMError
 
@@ -53,7 +54,8 @@ def root() -> None:
     """Certified robust classifiers for data that cannot be pooled."""
 
 
-_OWN = (demo, check, fit, predict, evaluate, certify, report, alarm, export, audit_leak, bench)
+_USED = (predict, evaluate, certify, report, personalise, alarm, export)
+_OWN = (demo, check, fit, *_USED, audit_leak, bench)
 for _command in (*_OWN, *federation.COMMANDS):
     root.add_command(_command)
 

@@ -24,6 +24,7 @@ from fdrsvm.data.training_data import (
     without_column,
 )
 from fdrsvm.decision.goals import positive_class
+from fdrsvm.decision.histograms import Aim
 from fdrsvm.errors import CorruptDataError
 from fdrsvm.estimators.advice import (
     ColumnAdvice,
@@ -38,7 +39,14 @@ from fdrsvm.estimators.advice import (
 from fdrsvm.federated.rounds import Result, RoundRecord
 from fdrsvm.federated.train import make_problems, train
 from fdrsvm.model.export import to_json, to_onnx, to_structured_text, write_onnx
-from fdrsvm.model.linear_model import POSITIVE, Label, LinearModel, choose_labels, score_rows
+from fdrsvm.model.linear_model import (
+    PERSONAL,
+    POSITIVE,
+    Label,
+    LinearModel,
+    choose_labels,
+    score_rows,
+)
 from fdrsvm.model.model_file import load_model, save_model
 from fdrsvm.risk.feature_maps import FeatureMap, Features, make_features, read_map
 
@@ -67,6 +75,7 @@ class LinearClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     support: Any = None
     outside: str = "refuse"
     secure_aggregation: bool = False
+    personal: str | None = None
 
     classes_: npt.NDArray[Any]
     coef_: Array
@@ -115,7 +124,11 @@ class LinearClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         CorruptDataError
             If the file was altered, or holds another estimator's model.
         """
-        model = load_model(path)
+        return cls._of_model(load_model(path), path)
+
+    @classmethod
+    def _of_model(cls, model: LinearModel, path: PathLike) -> Self:
+        """The estimator that a model was made by; ``path`` is where errors say it is from."""
         if model.estimator != cls.__name__:
             raise CorruptDataError(f"{path}: it holds a {model.estimator}, not a {cls.__name__}")
         try:
@@ -143,6 +156,8 @@ class LinearClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         if model.feature_names is not None:
             estimator.feature_names_in_ = np.array(model.feature_names, dtype=object)
         estimator.history_ = ()
+        if PERSONAL in model.record:
+            estimator._personal_record = model.record[PERSONAL]
         return estimator
 
     def to_onnx(self, path: PathLike | None = None) -> bytes | None:
@@ -186,6 +201,8 @@ class LinearClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         record: dict[str, Any] = {}
         if hasattr(self, "pos_label_"):
             record[POSITIVE] = self.pos_label_
+        if hasattr(self, "_personal_record"):
+            record[PERSONAL] = self._personal_record
         if hasattr(self, "client_column_"):
             record["data"] = {"columns": {"client": self.client_column_}}
         return LinearModel.checked(
@@ -194,19 +211,23 @@ class LinearClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             self.classes_.tolist(),
             estimator=type(self).__name__,
             feature_names=getattr(self, "feature_names_in_", None),
-            params={
-                name: to_plain(
-                    value.to_params() if isinstance(value, FeatureMap) else value,
-                    f"parameter {name}",
-                )
-                for name, value in self.get_params(deep=False).items()
-                if name not in self._not_kept
-            },
+            params=self._plain_params(),
             certificate={name: to_plain(getattr(self, key), key) for name, key in kept.items()},
             record=record,
             threshold=self.threshold_,
             features=self.feature_map_,
         )
+
+    def _plain_params(self) -> dict[str, Any]:
+        """Parameters as a model keeps them, or an error that names the one that it cannot."""
+        given = self.get_params(deep=False)
+        return {
+            name: to_plain(
+                value.to_params() if isinstance(value, FeatureMap) else value, f"parameter {name}"
+            )
+            for name, value in given.items()
+            if name not in self._not_kept
+        }
 
     def _mapped(self, X: Matrix) -> Matrix:
         """What the coefficients weigh."""
@@ -241,7 +262,7 @@ class LinearClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self._set_certificates(proved)
         self.n_iter_, self.history_ = result.n_rounds, result.history
         self.stop_reason_ = result.reason.value
-        for name in ("left_out_", "n_clipped_"):
+        for name in ("left_out_", "n_clipped_", "personal_", "_personal_record"):
             self.__dict__.pop(name, None)  # of an earlier fit
         if self.support is not None:
             self.n_clipped_ = n_clipped
@@ -341,9 +362,18 @@ class FederatedClassifier(LinearClassifier):
         return self
 
     def _fit(
-        self, X: Any, y: Any, clients: Any, sample_weight: Any, threshold: float = 0.0
+        self,
+        X: Any,
+        y: Any,
+        clients: Any,
+        sample_weight: Any,
+        threshold: float = 0.0,
+        aim: Aim | None = None,
     ) -> None:
-        """Train, and cut scores at the threshold; warnings name the line that called the caller."""
+        """Train, and cut scores at the threshold; warnings name the line that called the caller.
+
+        ``aim`` is what plants look for in models of their own.
+        """
         self._check_options()
         data = read_training_data(
             self,
@@ -370,7 +400,13 @@ class FederatedClassifier(LinearClassifier):
         self._set_result(result, data.classes, data.client_labels, data.n_clipped)
         self._set_positive(data)
         self.threshold_ = threshold
+        if self.personal is not None:
+            self._set_personal(data, aim)
         self._warn_if_degenerate(data, columns, stacklevel=3)
+
+    def _set_personal(self, data: TrainingData, aim: Aim | None) -> None:
+        """Each client's own model, if the class has the parameter ``personal``."""
+        raise NotImplementedError
 
     def _check_options(self) -> None:
         """What does not go together, before any work is done."""

@@ -6,11 +6,16 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Any, ClassVar
 
+from sklearn.exceptions import NotFittedError
+from sklearn.utils.validation import check_is_fitted
+
 from fdrsvm.core.arrays import check_choice, check_flag, check_non_negative, check_positive
 from fdrsvm.core.losses import Hinge, MarginLoss
+from fdrsvm.core.texts import listed
 from fdrsvm.core.vectors import Norm
 from fdrsvm.data.training_data import TrainingData, per_client, radii
-from fdrsvm.errors import UnsupportedError
+from fdrsvm.decision.histograms import Aim
+from fdrsvm.errors import InvalidInputError, UnsupportedError
 from fdrsvm.estimators.base import FederatedClassifier, LinearClassifier
 from fdrsvm.federated.methods import ADMM, ADMMSC, Bundle, Subgradient
 from fdrsvm.federated.methods.bundle import METRICS, MetricName
@@ -108,6 +113,14 @@ class FDRSVC(FederatedClassifier):
     points_per_round : int
         Of the bundle: at how many models, up to 6, clients are asked in a round. More are fewer
         rounds and more work in each: 4 or 6 where an answer takes seconds to travel.
+    personal : {None, "retune", "prox", "auto"}
+        Whether each client gets a model of its own in the end, made at the client, without a
+        message. "retune" scales the shared score and sets its intercept for the least worst-case
+        risk there; "prox" is the model of least risk near the shared one, in a distance whose
+        weight the client's folds choose; "auto" has the simplest of the shared one, these two, and
+        one of its own rows alone, of those within one standard error of the best on its folds. A
+        client with rows of one class, or too few for folds, keeps the shared model. Models with
+        another threshold than 0 have another for each client. See docs/joining.md.
     random_state : ignored
         Nothing is random here; for the sake of code that sets it.
     verbose : int
@@ -137,6 +150,10 @@ class FDRSVC(FederatedClassifier):
     worst_case_risk_per_client_ : dict
         By client label: its worst-case risk, or an array with one entry per class; nan with
         ``secure_aggregation``.
+    personal_ : dict of Personal
+        By client label, with ``personal``: what it chose and why, its worst-case risk before and
+        after with what no model goes below, and what its folds said. ``for_client(label)`` is the
+        model. A model file does not keep them: each client's model has its own.
     n_iter_ : int
         Rounds used.
     stop_reason_ : str
@@ -193,11 +210,62 @@ class FDRSVC(FederatedClassifier):
         resolution: float = 0.0,
         metric: MetricName = "auto",
         points_per_round: int = 2,
+        personal: str | None = None,
         random_state: Any = None,
         verbose: int = 0,
         callbacks: Sequence[Callback] = (),
     ) -> None:
         self._store(locals())
+
+    def for_client(self, client: Any) -> FDRSVC:
+        """A client's own model, as ``personal`` made it: fitted, to be saved and exported.
+
+        Its certificate is the client's: ``objective_`` is its worst-case risk at the client, and
+        ``lower_bound_`` what no model goes below there.
+
+        Parameters
+        ----------
+        client : label
+            As in ``clients`` of ``fit``.
+        """
+        check_is_fitted(self)
+        known = getattr(self, "personal_", None)
+        if known is None:
+            raise NotFittedError(
+                "there is a model of each client after a fit in this process with "
+                "personal='retune', 'prox' or 'auto'"
+            )
+        if client not in known:
+            rule = f"must be one of the clients of training, {listed(map(repr, known), 12)}"
+            raise InvalidInputError("client", rule, f"it is {client!r}")
+        own = FDRSVC._of_model(known[client].model, f"the model of {client!r}")
+        if hasattr(self, "pos_label_"):  # a search may set another one in the end
+            own.pos_label_ = self.pos_label_
+        return own
+
+    def _set_personal(self, data: TrainingData, aim: Aim | None) -> None:
+        # It needs the search, which needs this class.
+        from fdrsvm.estimators.personal import personalise, rebalanced
+
+        epsilons, kappas, same = self._balls(data)
+        # Nothing leaves a client here, so nothing is blurred or rounded.
+        ball = {**same, "worst_case": "exact", "blur": 0, "resolution": 0.0, "moments": False}
+        shared, is_balanced = self._linear_model(), isinstance(self.class_weight, str)
+        self.personal_ = {}
+        for client, epsilon, kappa in zip(data.clients, epsilons, kappas, strict=True):
+            own, weights = client, data.class_weights
+            if is_balanced:
+                own, weights = rebalanced(client, weights)
+            self.personal_[client.name] = personalise(
+                shared,
+                own,
+                how=str(self.personal),
+                epsilon=epsilon,
+                kappa=kappa,
+                ball=ball,
+                class_weights=weights,
+                aim=aim,
+            )
 
     def _balls(self, data: TrainingData) -> tuple[list[float], list[float], dict[str, Any]]:
         kappa_above_0 = partial(check_positive, or_infinite=True)
@@ -234,6 +302,12 @@ class FDRSVC(FederatedClassifier):
         check_choice(self.worst_case, "worst_case", WORST_CASES)
         check_choice(self.metric, "metric", METRICS)
         is_hinge = self.loss == "hinge" or type(self.loss) is Hinge
+        if self.personal is not None:
+            from fdrsvm.estimators.personal import check_how
+
+            self._plain_params()  # each client's model keeps them
+            has_solver = is_hinge and self.support is None
+            check_how(self.personal, fit_intercept=self.fit_intercept, has_solver=has_solver)
         if self.algorithm.startswith("admm") and not (is_hinge and self.support is None):
             raise UnsupportedError(
                 f"algorithm={self.algorithm!r} solves the clients' problems for loss='hinge' and "

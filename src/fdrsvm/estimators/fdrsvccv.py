@@ -108,7 +108,7 @@ class FDRSVCCV(LinearClassifier):
         As for :class:`FDRSVC`, of the last training on all rows; the folds' rounds are not told.
     algorithm, features, epsilon, kappa, norm, support, rho, tau, step_size, step_decay, \
 worst_case, loss, max_rounds, tol, client_weights, fit_intercept, class_weight, outside, \
-n_threads, secure_aggregation, blur, resolution, metric, points_per_round
+n_threads, secure_aggregation, blur, resolution, metric, points_per_round, personal
         As for :class:`FDRSVC`, used where the grid does not vary them.
 
     Attributes
@@ -129,7 +129,7 @@ n_threads, secure_aggregation, blur, resolution, metric, points_per_round
     best_estimator_ : FDRSVC
         Trained on all rows; only with ``refit``.
     coef_, intercept_, classes_, objective_, lower_bound_, gap_, bound_radius_, \
-worst_case_risk_per_client_, n_iter_, stop_reason_, history_, client_labels_
+worst_case_risk_per_client_, n_iter_, stop_reason_, history_, client_labels_, personal_
         Those of ``best_estimator_``.
     scoring_ : str, goal or callable
     pos_label_ : label
@@ -200,6 +200,7 @@ worst_case_risk_per_client_, n_iter_, stop_reason_, history_, client_labels_
         "feature_names_in_",
         "client_column_",
         "feature_map_",
+        "personal_",
         *(f"{name}_" for name in FDRSVC._kept),
     )
 
@@ -240,6 +241,7 @@ worst_case_risk_per_client_, n_iter_, stop_reason_, history_, client_labels_
         resolution: float = 0.0,
         metric: MetricName = "auto",
         points_per_round: int = 2,
+        personal: str | None = None,
         callbacks: Sequence[Callback] = (),
     ) -> None:
         self._store(locals())
@@ -299,7 +301,8 @@ worst_case_risk_per_client_, n_iter_, stop_reason_, history_, client_labels_
         _warn(results, [point.get("tol", self._fold_tol()) for point in points])
         best = FDRSVC(**{**self._fixed(), **self.best_params_})
         if refit:
-            best._fit(X, y, **given, threshold=float(results["threshold"][self.best_index_]))
+            threshold = float(results["threshold"][self.best_index_])
+            best._fit(X, y, **given, threshold=threshold, aim=aim)
             if positive is not None:
                 best.pos_label_ = self.pos_label_
             self._set_best(best)
@@ -332,6 +335,11 @@ worst_case_risk_per_client_, n_iter_, stop_reason_, history_, client_labels_
         """Scores of the best estimator, see :meth:`FDRSVC.decision_function`."""
         self._check_has_model()
         return super().decision_function(X)
+
+    def for_client(self, client: Any) -> FDRSVC:
+        """A client's own model, see :meth:`FDRSVC.for_client`."""
+        self._check_has_model()
+        return self.best_estimator_.for_client(client)
 
     @classmethod
     def load(cls, path: PathLike) -> Self:

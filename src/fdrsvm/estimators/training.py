@@ -164,7 +164,8 @@ def parameter_names(estimator: str) -> list[str]:
     """What an estimator can be told in a file or a command."""
     check_choice(estimator, "estimator", ESTIMATORS)
     names = inspect.signature(getattr(fdrsvm, estimator)).parameters
-    return [name for name in names if name != "callbacks"]  # which no file can hold
+    # No file can hold the first, and the second is done where a plant's rows are: personalise.
+    return [name for name in names if name not in ("callbacks", "personal")]
 
 
 def read_configuration(path: Path) -> FitSettings:

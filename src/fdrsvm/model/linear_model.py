@@ -28,6 +28,7 @@ POSITIVE = "positive"  # of two classes: the one that scores of one class are of
 TUNING = "tuning"  # how cross-validation chose parameters and threshold
 VERDICT = "verdict"  # what is wrong with the model, if anything is, and what to type about it
 ALARM = "alarm"  # what is promised of alarms at the model's threshold
+PERSONAL = "personal"  # how a plant made the model its own
 PROBABILITIES = "probabilities"  # sigmoids that make them of scores
 
 
