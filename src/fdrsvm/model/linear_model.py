@@ -219,6 +219,8 @@ class LinearModel:
 
 def score_rows(X: Matrix, coef: Array, intercept: Array) -> Array:
     """Scores of rows that are checked: a vector if there is one score, else one column each."""
+    if not sparse.issparse(X):  # a frame's columns, side by side, have sums with other last bits
+        X = np.ascontiguousarray(X)
     with np.errstate(over="ignore", invalid="ignore"):
         scores: Array = np.asarray(X @ coef.T) + intercept
     if not np.isfinite(scores).all():
