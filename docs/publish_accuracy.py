@@ -94,6 +94,8 @@ def flips_table(rows: list[Row]) -> str:
         found = values(rows, WRONG, model)
         cells = [shown(found.get(case, np.nan)) for case in SETS]
         table.append([model, *cells, shown(mean(rows, WRONG, model))])
+    counted = n_seeds(rows, WRONG)
+    table.append(["*seeds*", *(str(counted[case]) for case in SETS), ""])
     return lines(["model", *SETS, "mean"], table)
 
 
@@ -112,19 +114,22 @@ def conditions_table(rows: list[Row]) -> str:
         [model, *(shown(mean(rows, condition, model)) for condition in CONDITIONS)]
         for model in (*OURS, *OTHERS)
     ]
-    measured = [
-        "*sets, seeds*",
-        *(
-            f"{len(values(rows, condition, CHOSEN))}, {n_seeds(rows, condition)}"
-            for condition in CONDITIONS
-        ),
-    ]
-    return lines(["model", *CONDITIONS], [*table, measured])
+    measured = []
+    for condition in CONDITIONS:
+        counted = n_seeds(rows, condition)
+        fewest, most = min(counted.values()), max(counted.values())
+        seeds = str(most) if fewest == most else f"{fewest} to {most}"
+        measured.append(f"{len(counted)} sets, {seeds} seeds")
+    return lines(["model", *CONDITIONS], [*table, ["*of*", *measured]])
 
 
-def n_seeds(rows: list[Row], condition: str) -> int:
-    """How many seeds every set of a condition was measured with."""
-    return len({row.seed for row in rows if row.condition == condition})
+def n_seeds(rows: list[Row], condition: str) -> dict[str, int]:
+    """How many seeds each set of a condition was measured with."""
+    found: dict[str, set[int]] = {}
+    for row in rows:
+        if row.condition == condition:
+            found.setdefault(row.case, set()).add(row.seed)
+    return {case: len(seeds) for case, seeds in found.items()}
 
 
 def page_with_tables(text: str, rows: list[Row]) -> str:
