@@ -37,7 +37,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.linear_model import LogisticRegression
-from sklearn.metrics import average_precision_score, f1_score
+from sklearn.metrics import average_precision_score, f1_score, log_loss
 from sklearn.model_selection import GridSearchCV, TunedThresholdClassifierCV, train_test_split
 from sklearn.neural_network import MLPClassifier
 from sklearn.pipeline import make_pipeline
@@ -191,14 +191,15 @@ def fedavg(sample: Sample, hidden: tuple[int, ...]) -> Any:
     for g in np.unique(sample.clients):
         own = order[sample.clients[order] == g]
         is_kept[own[len(own) // 4 :]] = True
-    best: tuple[Any, ...] = (-np.inf,)
+    best: tuple[Any, ...] = (np.inf,)
     for penalty in _PENALTIES:
         run = averaged(X[is_kept], y[is_kept], sample.clients[is_kept], hidden, penalty)
         for n_rounds, network in run:
             shares = network.predict_proba(X[~is_kept])[:, 1]
-            score, cut = best_share(y[~is_kept], shares, sample.goal)
-            if score > best[0]:
-                best = (score, penalty, n_rounds, cut)
+            loss = log_loss(y[~is_kept], shares, labels=[0, 1])  # less left to chance than accuracy
+            if loss < best[0]:
+                cut = best_cut(y[~is_kept], shares) if sample.goal == "f1" else 0.5
+                best = (loss, penalty, n_rounds, cut)
     _, penalty, n_rounds, cut = best
     run = averaged(X, y, sample.clients, hidden, penalty)
     network = next(network for at, network in run if at == n_rounds)
@@ -236,13 +237,10 @@ def averaged(
             yield at, networks[0]
 
 
-def best_share(y: Any, shares: Array, goal: str) -> tuple[float, float]:
-    """The score, and where to cut: for accuracy at a half, for F1 where it is best."""
-    if goal == "accuracy":
-        return float(((shares > 0.5) == y).mean()), 0.5
+def best_cut(y: Any, shares: Array) -> float:
+    """Where F1 is best."""
     cuts = np.quantile(shares, np.linspace(0.0, 1.0, 200))
-    scores = [f1_score(y, shares > cut, zero_division=0.0) for cut in cuts]
-    return max(scores), float(cuts[np.argmax(scores)])
+    return float(max(cuts, key=lambda cut: f1_score(y, shares > cut, zero_division=0.0)))
 
 
 def tuned(model: Any, grid: dict[str, Any], X: Array, y: Any, goal: str) -> Any:

@@ -16,7 +16,7 @@ import numpy as np
 HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE.parent))
 
-from benchmarks.accuracy import CHOSEN, MEASURES, POOLED, SETS, Row, read_rows  # noqa: E402
+from benchmarks.accuracy import CHOSEN, MEASURES, POOLED, QUICK, SETS, Row, read_rows  # noqa: E402
 
 PAGE = HERE / "maps.md"
 MARKS = re.compile(r"(<!-- table (\S+) -->\n).*?(<!-- end -->)", re.DOTALL)
@@ -45,7 +45,7 @@ def values(rows: list[Row], condition: str, model: str, measure: str = "accuracy
 
 
 def mean(rows: list[Row], condition: str, model: str, measure: str = "accuracy") -> float:
-    """Over all sets that were measured; nan if the model is not for some of them."""
+    """Over all sets among the rows; nan if the model is not for some of them."""
     known = values(rows, condition, model, measure)
     wanted = values(rows, condition, CHOSEN, measure)
     return float(np.mean(list(known.values()))) if known.keys() == wanted.keys() else np.nan
@@ -109,7 +109,8 @@ def faults_table(rows: list[Row]) -> str:
 
 
 def conditions_table(rows: list[Row]) -> str:
-    """Means over sets, condition by condition."""
+    """Means over the sets that all conditions were measured with."""
+    rows = [row for row in rows if row.case in QUICK]
     table = [
         [model, *(shown(mean(rows, condition, model)) for condition in CONDITIONS)]
         for model in (*OURS, *OTHERS)
@@ -119,8 +120,8 @@ def conditions_table(rows: list[Row]) -> str:
         counted = n_seeds(rows, condition)
         fewest, most = min(counted.values()), max(counted.values())
         seeds = str(most) if fewest == most else f"{fewest} to {most}"
-        measured.append(f"{len(counted)} sets, {seeds} seeds")
-    return lines(["model", *CONDITIONS], [*table, ["*of*", *measured]])
+        measured.append(seeds)
+    return lines(["model", *CONDITIONS], [*table, ["*seeds*", *measured]])
 
 
 def n_seeds(rows: list[Row], condition: str) -> dict[str, int]:
