@@ -264,11 +264,11 @@ def grid_of(n_sensors, names):
     return search.cv_results_["params"]
 
 
-def test_named_alone_features_are_all_maps_of_few_sensors_and_two_of_many():
+def test_named_alone_features_are_all_maps_without_pairs_of_many_sensors():
     few, many = grid_of(2, ["kappa", "features"]), grid_of(11, ["kappa", "features"])
     assert [one["features"] for one in few].count("linear") == 3  # each price of a wrong label
     assert [one["features"] for one in few][3:] == ["additive", "additive-pairs", "fourier"]
-    assert [one["features"] for one in many][3:] == ["additive"]
+    assert [one["features"] for one in many][3:] == ["additive", "fourier"]
     assert {one["kappa"] for one in few[3:]} == {0.5}
 
 

@@ -58,8 +58,8 @@ example: fdrsvm fit plants/
     "--features",
     metavar="linear|additive|additive-pairs|fourier",
     help="What the score is made of: a weighted sum of the sensors; one curve per sensor; curves, "
-    "and a surface per pair of sensors; waves across all of them. By default fit tries the first "
-    "two, and all four of at most 10 sensors.",
+    "and a surface per pair of sensors; waves across all of them. By default fit tries all of "
+    "them, surfaces of at most 10 sensors.",
 )
 @click.option(
     "--class-weight",

@@ -71,10 +71,11 @@ class FDRSVCCV(LinearClassifier):
     param_grid : dict, list of dicts, or list of names, optional
         Lists of values by name, for any parameters of :class:`FDRSVC`. A name alone, of epsilon,
         kappa, class_weight and features, stands for its default values: 0.1, 1, 10 and 100 times
-        "auto"; 0.1, 0.5 and 1; None and "balanced"; "linear", "additive" and, of at most 10
-        columns, "additive-pairs" and "fourier". (Maps have 0.1 to 10 times "auto" and the middle
-        kappa only.) None tries the default values of those of the first three that are left as
-        they are: 24 configurations. All values of ``max_rounds`` together cost one run.
+        "auto"; 0.1, 0.5 and 1; None and "balanced"; "linear", "additive", "fourier" and, of at most
+        10 columns, "additive-pairs". (Maps have 0.1 to 10 times "auto", of at most 10 columns 0.03
+        too, and the middle kappa only.) None tries the default values of those of the first three
+        that are left as they are: 24 configurations. All values of ``max_rounds`` together cost one
+        run.
     cv : int
         Number of folds.
     scoring : {"balanced_accuracy", "f1", "f1_macro", "accuracy"}, goal or callable
