@@ -16,10 +16,12 @@ from fdrsvm.native._choice import runnable_levels
 from tests.solvers.masters import DUAL_ORDER, hinge_model, model_value
 
 NORMS = ("l1", "l2", "linf")
+EUCLIDEAN = {"metric": None, "least": 1.0}
 ORDER = {"l1": 1, "l2": 2, "linf": np.inf}
 SOLVE = """
 import hashlib
 import numpy as np
+from fdrsvm.solvers.cut_model import Metric
 from fdrsvm.solvers.master import minimise_model, project_onto_level
 from fdrsvm.solvers.ridge_bound import best_mixture
 from tests.solvers.masters import hinge_model
@@ -35,7 +37,10 @@ for seed in range(24):
     lowest = minimise_model(model)
     centre = lowest.w + 0.1 * shape.normal(size=model.width)
     level = lowest.value + 0.1 * (model.value(centre) - lowest.value)
-    for found in (lowest, project_onto_level(model, centre, level)):
+    rows = shape.normal(size=(5, model.width))
+    metric = Metric(np.eye(model.width) + rows.T @ rows, 0.5)
+    projections = (project_onto_level(model, centre, level, metric=one) for one in (None, metric))
+    for found in (lowest, *projections):
         numbers = [found.value, found.gap, found.bound.value, found.level_multiplier, found.n_iter]
         for part in (found.w, found.shares, found.bound.slope_by_client, np.array(numbers, float)):
             digest.update(part.tobytes())
@@ -122,9 +127,8 @@ def test_the_distance_bound_is_the_least_lagrangian(norm, rng):
     model = hinge_model(3, norm, n_clients=1, fit_intercept=True)
     shares = rng.dirichlet(np.ones(model.owners.size))
     centre, level, multiplier = rng.normal(size=model.width), 0.1, 0.7
-    bound = master.distance_bound(
-        master.Cuts(**arrays_of(model)), centre, level, shares, multiplier
-    )
+    cuts = master.Cuts(**arrays_of(model))
+    bound = master.distance_bound(cuts, centre, level, shares, multiplier, **EUCLIDEAN, near=centre)
 
     def lagrangian(u):
         size = np.linalg.norm(u[: model.n_normed], DUAL_ORDER[norm])
@@ -161,7 +165,8 @@ def test_answers_that_are_not_numbers_change_nothing(norm):
         lowest.offer(np.full(problem.centre.size, number), np.full(problem.constants.size, number))
         assert (lowest.value, lowest.bound.value) == before
         assert np.isfinite(lowest.w).all()
-    task = master.project(cuts, lowest.w + 1.0, 2.0 * lowest.value, tol=1e-10, max_iter=100)
+    aim = cuts, lowest.w + 1.0, 2.0 * lowest.value
+    task = master.project(*aim, **EUCLIDEAN, tol=1e-10, max_iter=100)
     graded = task.grade(np.full(5, np.nan), np.full(problem.constants.size, np.nan), np.nan)
     assert not abs(graded.gap) < np.inf
     assert graded.bound.value <= lowest.value
@@ -169,12 +174,13 @@ def test_answers_that_are_not_numbers_change_nothing(norm):
 
 
 @given(
-    numbers=st.lists(st.floats(), min_size=29, max_size=29),
+    numbers=st.lists(st.floats(), min_size=42, max_size=42),
+    has_metric=st.booleans(),
     norm=st.sampled_from(NORMS),
     n_normed=st.sampled_from([2, 3]),
     owners=st.sampled_from([[0, 0, 0], [0, 1, 1], [1, 1, 1]]),
 )
-def test_any_numbers_give_a_finite_point_and_end(numbers, norm, n_normed, owners):
+def test_any_numbers_give_a_finite_point_and_end(numbers, has_metric, norm, n_normed, owners):
     given = np.array(numbers)
     cuts = master.Cuts(
         constants=given[:3],
@@ -189,12 +195,17 @@ def test_any_numbers_give_a_finite_point_and_end(numbers, norm, n_normed, owners
     lowest = master.minimise(cuts, radius=float(given[19]), tol=1e-10, max_iter=100)
     assert np.isfinite(lowest.w).all()
     assert not lowest.bound.value < 0.0
-    task = master.project(cuts, given[20:23], float(given[23]), tol=1e-10, max_iter=100)
+    metric = {"metric": given[29:38].reshape(3, 3), "least": float(given[38])}
+    distance = metric if has_metric else EUCLIDEAN
+    aim = cuts, given[20:23], float(given[23])
+    task = master.project(*aim, **distance, tol=1e-10, max_iter=100)
     assert np.isfinite(task.first.shares).all()
     bound = master.model_bound(cuts, given[24:27], 1.0)
     assert not bound.value < 0.0
-    distance = master.distance_bound(cuts, given[20:23], 0.0, given[24:27], float(given[28]))
-    assert not np.isnan(distance)
+    proved = master.distance_bound(
+        cuts, given[20:23], 0.0, given[24:27], float(given[28]), **distance, near=given[39:42]
+    )
+    assert not np.isnan(proved)
 
 
 def test_no_cuts_and_no_clients_are_a_model_too():
@@ -261,16 +272,21 @@ def test_points_shares_and_answers_of_another_size_are_refused():
     model = hinge_model(2, "l2")
     cuts, w, shares = master.Cuts(**arrays_of(model)), np.zeros(5), np.zeros(36)
     lowest = master.minimise(cuts, radius=np.inf, tol=1e-9, max_iter=100)
-    task = master.project(cuts, w + 9.0, 2.0 * lowest.value, tol=1e-9, max_iter=100)
+    effort = {"tol": 1e-9, "max_iter": 100}
+    task = master.project(cuts, w + 9.0, 2.0 * lowest.value, **EUCLIDEAN, **effort)
+    narrow = {"metric": np.eye(4), "least": 1.0}
     calls = [
         lambda: cuts.value(np.zeros(4)),
         lambda: cuts.cut_values(np.zeros(6)),
         lambda: cuts.client_values(np.zeros(0)),
         lambda: master.model_bound(cuts, shares[1:], 1.0),
         lambda: master.slope_by_client(cuts, shares[1:]),
-        lambda: master.distance_bound(cuts, w[1:], 0.0, shares, 1.0),
-        lambda: master.distance_bound(cuts, w, 0.0, shares[1:], 1.0),
-        lambda: master.project(cuts, w[1:], 0.0, tol=1e-9, max_iter=100),
+        lambda: master.distance_bound(cuts, w[1:], 0.0, shares, 1.0, **EUCLIDEAN, near=w),
+        lambda: master.distance_bound(cuts, w, 0.0, shares[1:], 1.0, **EUCLIDEAN, near=w),
+        lambda: master.distance_bound(cuts, w, 0.0, shares, 1.0, **EUCLIDEAN, near=w[1:]),
+        lambda: master.distance_bound(cuts, w, 0.0, shares, 1.0, **narrow, near=w),
+        lambda: master.project(cuts, w[1:], 0.0, **EUCLIDEAN, **effort),
+        lambda: master.project(cuts, w, 0.0, **narrow, **effort),
         lambda: lowest.offer(w[1:], np.zeros(39)),
         lambda: lowest.offer(w, np.zeros(38)),
         lambda: task.grade(w[1:], np.zeros(39), 1.0),
