@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any, ClassVar
 
@@ -26,6 +27,7 @@ from fdrsvm.risk.feature_maps import AdditiveMap, read_map
 
 __all__ = ["FDRSVC"]
 
+_POINTS, _POINTS_ALONE = 2, 6  # per round; of a single client whose model a map bends
 _ALGORITHMS = ("bundle", "admm", "admm-sc", "subgradient")
 
 
@@ -110,9 +112,11 @@ class FDRSVC(FederatedClassifier):
         and with ``secure_aggregation``; there only clients with two rows for each feature give
         them, as plants do over Flower. Not with a blur or a resolution, which exact sums would
         undo. Up to 1000 features.
-    points_per_round : int
+    points_per_round : int, optional
         Of the bundle: at how many models, up to 6, clients are asked in a round. More are fewer
-        rounds and more work in each: 4 or 6 where an answer takes seconds to travel.
+        rounds and more work in each: 4 or 6 where an answer takes seconds to travel. By default 2,
+        and 6 where a map bends the model of a single client: one client's cuts are few for that
+        many weights.
     personal : {None, "retune", "prox", "auto"}
         Whether each client gets a model of its own in the end, made at the client, without a
         message. "retune" scales the shared score and sets its intercept for the least worst-case
@@ -209,7 +213,7 @@ class FDRSVC(FederatedClassifier):
         blur: int = 0,
         resolution: float = 0.0,
         metric: MetricName = "auto",
-        points_per_round: int = 2,
+        points_per_round: int | None = None,
         personal: str | None = None,
         random_state: Any = None,
         verbose: int = 0,
@@ -288,9 +292,17 @@ class FDRSVC(FederatedClassifier):
             same,
         )
 
+    def _settings(self, data: TrainingData) -> dict[str, Any]:
+        settings = super()._settings(data)
+        is_alone = len(data.clients) == 1 and self._features(data) is not None
+        if is_alone and self.points_per_round is None and self.algorithm == "bundle":
+            settings["method"] = replace(settings["method"], points_per_round=_POINTS_ALONE)
+        return settings
+
     def _method(self) -> Any:
         if self.algorithm == "bundle":
-            return Bundle(metric=self.metric, points_per_round=self.points_per_round)
+            n_points = _POINTS if self.points_per_round is None else self.points_per_round
+            return Bundle(metric=self.metric, points_per_round=n_points)
         if self.algorithm == "subgradient":
             return Subgradient(check_positive(self.step_size, "step_size"), self.step_decay)
         tau = None if self.tau is None else check_non_negative(self.tau, "tau")

@@ -241,7 +241,7 @@ worst_case_risk_per_client_, n_iter_, stop_reason_, history_, client_labels_, pe
         blur: int = 0,
         resolution: float = 0.0,
         metric: MetricName = "auto",
-        points_per_round: int = 2,
+        points_per_round: int | None = None,
         personal: str | None = None,
         callbacks: Sequence[Callback] = (),
     ) -> None:

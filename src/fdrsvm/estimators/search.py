@@ -351,7 +351,8 @@ def train_once(
 def _settings(estimator: FDRSVC, data: TrainingData) -> dict[str, Any]:
     """Of the estimator's own run, with a method that knows its ``tol`` whatever the run's is."""
     estimator._check_options()
-    settings = estimator._settings(data)
+    # Models of folds are loose: more points a round, which a last fit may have, save no time there.
+    settings = estimator._settings(data) | {"method": estimator._method()}
     tol = check_non_negative(estimator.tol, "tol")
     if len(data.classes) > 2:
         settings["method"] = OneVsRest(settings["method"], len(data.classes), tol)
