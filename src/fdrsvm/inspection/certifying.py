@@ -169,11 +169,9 @@ def recompute(
         X, n_outside = into_support(scaling.apply(rows.X[group]), ball.support)
         n_clipped += n_outside
         options = {**ball.options(), "sample_weight": sample_weight[group]}
-        mapped, guarded = scaled.of_sensors(X), options
+        mapped, guarded = X, options
         if scaled.features is not None:
-            norm: Any = ball.norm
-            own_ball = scaled.features.ball(ball.epsilon, ball.kappa, norm, ball.support)
-            guarded = {**options, **own_ball}
+            mapped, guarded = scaled.features.in_front(X, options)
         for k in range(n_models):
             signs = signs_of(codes[group], k, n_models)
             w, b = scaled.coef[k], float(scaled.intercept[k])

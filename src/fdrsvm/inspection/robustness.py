@@ -85,8 +85,8 @@ def risk_curve(
     stretch, rows = 1.0, X
     if linear.features is not None:
         Ball.checked(linear.n_features, **ball)
-        ball = linear.features.ball(*ball.values())
-        stretch, rows = linear.features.stretch(norm), linear.of_sensors(check_matrix(X))
+        stretch = linear.features.stretch(norm)
+        rows, ball = linear.features.in_front(check_matrix(X), ball)
     oracle = RiskOracle(rows, signs, loss=loss, sample_weight=sample_weight, **ball)
     risks = []
     for radius in checked:

@@ -404,21 +404,14 @@ def _far_away(target: Target, label: float) -> list[Array]:
 def _distribution(pool: _Pool, best: _Mixture) -> WorstCaseDistribution:
     """At most two atoms per row."""
     rows = np.arange(len(pool.target.y))
-    is_one = best.dear.places == best.cheap.places
-    places = np.concatenate([best.dear.places, best.cheap.places])
-    dear = np.where(is_one, 1.0, best.share)
-    shares = np.concatenate([dear, 1.0 - dear])
-    source = np.concatenate([rows, rows])
-    weights = shares * pool.target.mass[source]
-    atoms = np.flatnonzero(weights > 0.0)
-    atoms = atoms[np.argsort(source[atoms], kind="stable")]  # sample by sample
-    source, places, weights = source[atoms], places[atoms], weights[atoms]
-    pairs = list(zip(places.tolist(), source.tolist(), strict=True))
-    return WorstCaseDistribution(
-        points=np.array([pool.points[place][row] for place, row in pairs]),
-        labels=np.array([pool.labels[place][row] for place, row in pairs]),
-        weights=weights,
-        source_index=source,
-        transport_cost=dot(weights, pool.costs[source, places]),
-        risk=dot(weights, pool.losses[source, places]),
-    )
+
+    def end(places: npt.NDArray[np.intp]) -> tuple[Array, ...]:
+        points, labels = (
+            np.array([each[place][row] for row, place in enumerate(places.tolist())])
+            for each in (pool.points, pool.labels)
+        )
+        return points, labels, pool.costs[rows, places], pool.losses[rows, places]
+
+    dear, cheap = best.dear.places, best.cheap.places
+    shares = np.where(dear == cheap, 1.0, best.share)
+    return WorstCaseDistribution.between([end(dear), end(cheap)], shares, pool.target.mass)

@@ -158,9 +158,7 @@ class RiskOracle:
         ball = self.ball
         # The paper's adversary does not see the hinge's zero piece.
         self.loss: MarginLoss = Linear() if ball.worst_case == "paper" else ball.loss
-        self._labels = kernels.LabelFlips(
-            y=self.y, mass=self.mass, epsilon=ball.epsilon, kappa=ball.kappa
-        )
+        self._labels = _label_flips(self.y, self.mass, ball)
         # Dense data and a loss that compiled code knows: everything is one call. Else None.
         self._data = None
         if type(self.loss) in (Hinge, Linear) and not sparse.issparse(self.X):
@@ -291,6 +289,10 @@ class RiskOracle:
         return self._data.displaced(w, labels, steps)
 
 
+def _label_flips(y: Array, mass: Array, ball: Ball) -> kernels.LabelFlips:
+    return kernels.LabelFlips(y=y, mass=mass, epsilon=ball.epsilon, kappa=ball.kappa)
+
+
 def _losses(loss: MarginLoss, margins: Array) -> tuple[Array, Array, Array, Array]:
     """Values of both labels and their slopes; a user's own loss may give any kind of number."""
     swapped = -margins
@@ -413,17 +415,14 @@ def worst_case_risk(
         guarded = Ball.checked(made.n_sensors, **ball, **rest)
         if guarded.box is not None:
             check_inside(sensors, guarded.box, getattr(X, "columns", None))
-        ball = made.ball(epsilon, kappa, norm, support)
-        oracle = RiskOracle(made.apply(sensors), y, **ball, **rest, sample_weight=sample_weight)
+        rows, ball = made.in_front(sensors, ball)
+        oracle = RiskOracle(rows, y, **ball, **rest, sample_weight=sample_weight)
         certified = oracle(w, intercept)
         weights = check_vector(w, "w", made.n_outputs, "features")
         # What is known of this score may be less than L times the norm of its weights.
         least = oracle.loss.lipschitz * made.steepness(weights, norm)
-        flips = kernels.LabelFlips(
-            y=oracle.y, mass=oracle.mass, epsilon=guarded.epsilon, kappa=guarded.kappa
-        )
-        margins = oracle.margins(weights, intercept)
-        steep = flips.worst_case(*_losses(oracle.loss, margins), least)
+        flips = _label_flips(oracle.y, oracle.mass, guarded)
+        steep = flips.worst_case(*_losses(oracle.loss, oracle.margins(weights, intercept)), least)
         target = Target(made, weights, intercept, sensors, oracle.y, oracle.mass, guarded)
         reached = attack_sensors(target).risk
     value = min(certified.value, steep.value)
