@@ -102,7 +102,11 @@ def alarm(
     found = _found(threshold, faulty)
     _write(threshold, paths)
     if as_json:
-        _say_content(threshold, found, paths)
+        content = []
+        for key, one in threshold.alarms_.items():
+            counts = dict(zip(("n_found", "n_faults"), found.get(key, ()), strict=False))
+            content.append({**one.to_record(), **counts, "file": str(paths[key])})
+        say_json(content)
     else:
         _show(threshold, found, paths)
     for line in [*_like_training(loaded, rows), *(str(one.message) for one in caught)]:
@@ -212,15 +216,3 @@ def _show(
         say(f"Model: {path}")
     first = next(iter(paths.values()))
     say(f"Next:  fdrsvm predict {first} NEW.csv, or fdrsvm export st {first} --output alarm.st")
-
-
-def _say_content(
-    threshold: AlarmThreshold,
-    found: dict[Any, tuple[int, int]],
-    paths: dict[str | None, Path],
-) -> None:
-    content = []
-    for key, one in threshold.alarms_.items():
-        counts = dict(zip(("n_found", "n_faults"), found.get(key, ()), strict=False))
-        content.append({**one.to_record(), **counts, "file": str(paths[key])})
-    say_json(content)

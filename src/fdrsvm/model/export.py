@@ -224,10 +224,9 @@ def _constants(onnx: Any, model: LinearModel, kind: int) -> list[Any]:
     coef = model.coef if waves is None else model.coef * waves.scale
     arrays = {"coef": np.ascontiguousarray(coef.T), "intercept": model.intercept}
     if len(model.classes) == 2:
-        arrays |= {"columns": np.array([1], dtype=np.int64), "threshold": np.array(model.threshold)}
-    tensors = [onnx.numpy_helper.from_array(array, name) for name, array in arrays.items()]
+        arrays |= {"columns": np.array([1]), "threshold": np.array(model.threshold)}
     labels = [x.encode() if isinstance(x, str) else x for x in model.classes]
-    return [*tensors, onnx.helper.make_tensor("classes", kind, [len(labels)], labels)]
+    return [*_stored(onnx, arrays), onnx.helper.make_tensor("classes", kind, [len(labels)], labels)]
 
 
 def _probability_parts(

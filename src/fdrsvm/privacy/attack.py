@@ -278,7 +278,13 @@ def _differences(
         is_more = difference[:, -1] > 0.0
         signed = difference[:, :-1] / np.copysign(mass, difference[:, -1])[:, None]
         keep = _is_plausible(signed, observed)
-        keep &= ~are_whole[possible] | _agrees(signed, is_more, observed, i, others)
+        # Where both models count, a whole row is active at the one and not at the other.
+        here = signed @ observed.points[i] - 1.0
+        there = np.einsum("np,np->n", signed, observed.points[others]) - 1.0
+        active, idle = np.where(is_more, here, there), np.where(is_more, there, here)
+        are_known = observed.are_whole[i] & observed.are_whole[others]
+        agrees = ~are_known | ((active <= _SAME_ROW) & (idle >= -_SAME_ROW))
+        keep &= ~are_whole[possible] | agrees
         yield signed[keep], mass[keep]
 
 
@@ -292,7 +298,14 @@ def _is_plausible(signed: Array, observed: Observations) -> _Mask:
     if observed.fit_intercept:
         keep &= np.abs(np.abs(signed[:, -1]) - 1.0) <= _SLACK
     keep[keep] = np.any(_could_be_rows(signed[keep], observed), axis=0)
-    keep[keep] = _is_within_moments(signed[keep], observed)
+    if observed.moments is not None:
+        # p z'M^-1 z <= 1: second moments M less a row's own part are not negative.
+        sizes, directions = np.linalg.eigh(observed.moments)
+        # Where no row has any part, what a claim is off by has some.
+        least = _FLAT * float(np.abs(sizes).max())
+        along = signed[keep] @ directions / np.sqrt(np.maximum(sizes, least))
+        part = float(observed.masses.min()) * (along**2).sum(axis=1)
+        keep[keep] = part <= 1.0 + _LARGEST_ERROR
     return np.asarray(keep)
 
 
@@ -311,29 +324,6 @@ def _could_be_rows(signed: Array, observed: Observations) -> tuple[_Mask, _Mask]
         return np.asarray(is_within & are_features(observed.features, rows, slack))
 
     return fits(rows), fits(-rows)
-
-
-def _is_within_moments(signed: Array, observed: Observations) -> _Mask:
-    """Where p z'M^-1 z <= 1: second moments M less a row's own part are not negative."""
-    if observed.moments is None:
-        return np.ones(len(signed), dtype=bool)
-    sizes, directions = np.linalg.eigh(observed.moments)
-    # Where no row has any part, what a claim is off by has some.
-    least = _FLAT * float(np.abs(sizes).max())
-    along = signed @ directions / np.sqrt(np.maximum(sizes, least))
-    part = float(observed.masses.min()) * (along**2).sum(axis=1)
-    return np.asarray(part <= 1.0 + _LARGEST_ERROR)
-
-
-def _agrees(
-    signed: Array, is_more: _Mask, observed: Observations, i: np.intp, others: npt.NDArray[np.intp]
-) -> _Mask:
-    """Whether the row would be active at the one model and not at the other, where both count."""
-    here = signed @ observed.points[i] - 1.0
-    there = np.einsum("np,np->n", signed, observed.points[others]) - 1.0
-    active, idle = np.where(is_more, here, there), np.where(is_more, there, here)
-    are_known = observed.are_whole[i] & observed.are_whole[others]
-    return np.asarray(~are_known | ((active <= _SAME_ROW) & (idle >= -_SAME_ROW)))
 
 
 def _is_new(signed: Array, claims: Array) -> bool:

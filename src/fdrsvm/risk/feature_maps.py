@@ -627,8 +627,13 @@ class FourierFeatures(Features):
             largest = float(np.linalg.norm(moves, axis=0).max())
         elif norm == "l2":
             largest = float(np.linalg.norm(moves, ord=2))
-        else:
-            largest = _largest_on_cube(moves)
+        elif self.n_sensors <= _MOST_CORNERS:  # the largest over a cube is at a corner
+            gram, corners = moves.T @ moves, _corners(self.n_sensors)
+            squares = np.einsum("ci,ij,cj->c", corners, gram, corners, optimize=True)
+            largest = float(np.sqrt(squares.max()))
+        else:  # of too many corners a bound
+            by_size = np.sqrt(self.n_sensors) * np.linalg.norm(moves, ord=2)
+            largest = float(min(by_size, np.sqrt(np.abs(moves.T @ moves).sum())))
         return largest * (1.0 + _ROUNDING)
 
     def steepness(self, weights: Array, norm: Norm) -> float:
@@ -663,17 +668,6 @@ def _corners(n_sensors: int) -> Array:
     """Of the cube |s| <= 1, one of s and -s each: what is measured there is the same for both."""
     places = np.arange(2 ** (n_sensors - 1))[:, None] >> np.arange(n_sensors) & 1
     return np.asarray(1.0 - 2.0 * places)
-
-
-def _largest_on_cube(moves: Array) -> float:
-    """The largest ||moves s||_2 over |s| <= 1: at a corner; a bound where there are many."""
-    n_sensors = moves.shape[1]
-    if n_sensors <= _MOST_CORNERS:
-        gram, corners = moves.T @ moves, _corners(n_sensors)
-        return float(np.sqrt(np.einsum("ci,ij,cj->c", corners, gram, corners, optimize=True).max()))
-    by_size = np.sqrt(n_sensors) * np.linalg.norm(moves, ord=2)
-    by_entries = np.sqrt(np.abs(moves.T @ moves).sum())
-    return float(min(by_size, by_entries))
 
 
 def _longest_sum(heights: Array, turns: Array) -> float:
