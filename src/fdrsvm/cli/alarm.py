@@ -99,7 +99,11 @@ def alarm(
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", MixedInFaultsWarning)
         threshold.fit(loaded, healthy.X, healthy.clients if len(names) > 1 else None)
-    found = _found(threshold, faulty)
+    found = {}  # of each client's faults how many set off the alarm, and how many there are
+    if faulty is not None:
+        for key in threshold.alarms_:
+            X = faulty.X if key is None else faulty.of(key).X
+            found[key] = (int(threshold.alarms(X, key).sum()) if len(X) else 0, len(X))
     _write(threshold, paths)
     if as_json:
         content = []
@@ -166,16 +170,6 @@ def _like_training(model: LinearModel, rows: Rows) -> list[str]:
         "than those of new rows and there will be more false alarms than promised; give rows that "
         "were kept out of training"
     ]
-
-
-def _found(threshold: AlarmThreshold, faulty: Rows | None) -> dict[Any, tuple[int, int]]:
-    """Of each client's faults how many set off the alarm, and how many there are."""
-    counts = {}
-    for key in threshold.alarms_ if faulty is not None else ():
-        assert faulty is not None
-        X = faulty.X if key is None else faulty.of(key).X
-        counts[key] = (int(threshold.alarms(X, key).sum()) if len(X) else 0, len(X))
-    return counts
 
 
 def _write(threshold: AlarmThreshold, paths: dict[str | None, Path]) -> None:

@@ -298,14 +298,7 @@ def _is_plausible(signed: Array, observed: Observations) -> _Mask:
     if observed.fit_intercept:
         keep &= np.abs(np.abs(signed[:, -1]) - 1.0) <= _SLACK
     keep[keep] = np.any(_could_be_rows(signed[keep], observed), axis=0)
-    if observed.moments is not None:
-        # p z'M^-1 z <= 1: second moments M less a row's own part are not negative.
-        sizes, directions = np.linalg.eigh(observed.moments)
-        # Where no row has any part, what a claim is off by has some.
-        least = _FLAT * float(np.abs(sizes).max())
-        along = signed[keep] @ directions / np.sqrt(np.maximum(sizes, least))
-        part = float(observed.masses.min()) * (along**2).sum(axis=1)
-        keep[keep] = part <= 1.0 + _LARGEST_ERROR
+    keep[keep] = _is_within_moments(signed[keep], observed)
     return np.asarray(keep)
 
 
@@ -324,6 +317,18 @@ def _could_be_rows(signed: Array, observed: Observations) -> tuple[_Mask, _Mask]
         return np.asarray(is_within & are_features(observed.features, rows, slack))
 
     return fits(rows), fits(-rows)
+
+
+def _is_within_moments(signed: Array, observed: Observations) -> _Mask:
+    """Where p z'M^-1 z <= 1: second moments M less a row's own part are not negative."""
+    if observed.moments is None:
+        return np.ones(len(signed), dtype=bool)
+    sizes, directions = np.linalg.eigh(observed.moments)
+    # Where no row has any part, what a claim is off by has some.
+    least = _FLAT * float(np.abs(sizes).max())
+    along = signed @ directions / np.sqrt(np.maximum(sizes, least))
+    part = float(observed.masses.min()) * (along**2).sum(axis=1)
+    return np.asarray(part <= 1.0 + _LARGEST_ERROR)
 
 
 def _is_new(signed: Array, claims: Array) -> bool:

@@ -362,6 +362,10 @@ class Features(ABC):
                 "features: a map makes dense features of all values; give a dense X, or take "
                 "features='linear'"
             )
+        if X.shape[1] != self.n_sensors:  # one column would be taken for all sensors
+            raise InvalidInputError(
+                "X", f"must have {self.n_sensors} columns, as the feature map", f"got {X.shape[1]}"
+            )
         with np.errstate(over="ignore", invalid="ignore"):  # whoever sums them up refuses infinity
             return np.ascontiguousarray(self.of_shares((X - self.low) / self.width))
 
