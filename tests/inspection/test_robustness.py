@@ -137,3 +137,31 @@ def test_with_a_map_no_shift_of_the_sensors_does_more_harm(norm, bent, data, rng
         risk_curve(model, X, signs, radii=[0.05 + 1e-6], norm=norm).risk - curve.risk[3]
     ) / 1e-6
     assert slope == pytest.approx(curve.multiplier[3], rel=1e-3)
+
+
+@pytest.mark.parametrize("bent", [AdditiveMap(), FourierMap()])
+def test_radii_of_readings_in_other_units_stay_those_of_training(bent, data, rng):
+    X, signs = data
+    features = bent.over(4)
+    coef = rng.normal(size=(1, features.n_outputs))
+    offset, scale = np.array([5.0, -2.0, 0.0, 1.0]), np.array([10.0, 0.5, 2.0, 1e3])
+    curves = [
+        risk_curve(
+            LinearModel.checked(coef, [0.1], (-1, 1), estimator="other", features=made),
+            rows,
+            signs,
+            radii=RADII,
+        )
+        for made, rows in ((features, X), (features.rescaled(offset, scale), offset + scale * X))
+    ]
+    assert_allclose(curves[1].risk, curves[0].risk, rtol=1e-9)
+
+
+def test_rows_outside_the_support_are_named_with_a_map_too(data):
+    X, signs = data
+    features = AdditiveMap().over(4)
+    coef = np.ones((1, features.n_outputs))
+    model = LinearModel.checked(coef, [0.0], (-1, 1), estimator="other", features=features)
+    with pytest.raises(InvalidInputError, match="inside the support") as caught:
+        risk_curve(model, X, signs, radii=[0.1], support=(0.0, 0.5))
+    assert caught.value.argument == "X"

@@ -167,8 +167,8 @@ def test_what_is_left_out_is_counted():
     coef = np.random.default_rng(0).normal(size=(1, features.n_outputs))
     model = LinearModel.checked(coef, [0.0], ("a", "b"), estimator="other", features=features)
     page = model_page(model)
-    assert "5 curves of less importance are left out" in page
-    assert "294 pairs of less importance are left out" in page  # of 300
+    assert "Curves left out: 5, of less importance." in page
+    assert "Surfaces left out: 294, of less importance." in page  # of 300
 
 
 def test_three_classes_share_their_charts():
@@ -176,7 +176,7 @@ def test_three_classes_share_their_charts():
     page = model_page(model, rows)
     assert re.findall("<h3>Class (.*?)</h3>", page) == ["Fault", "Jam", "ok"]
     assert page.count('aria-label="what ') == 4
-    assert "6 pairs are not drawn: surfaces are drawn for two classes only" in page
+    assert "Surfaces left out: 6; they are drawn for two classes only." in page
 
 
 @pytest.mark.parametrize("name", list(MAPS))

@@ -16,6 +16,7 @@ from fdrsvm.risk.feature_maps import (
     read_features,
     read_map,
 )
+from fdrsvm.risk.worst_case import worst_case_risk
 
 ORDER = {"l1": 1, "l2": 2, "linf": np.inf}
 NORMS = list(ORDER)
@@ -209,6 +210,18 @@ def test_names_and_defaults():
 def test_what_makes_no_sense_is_refused_in_words(make, said):
     with pytest.raises(InvalidInputError, match=said):
         make()
+
+
+@pytest.mark.parametrize("name", [AdditiveMap(), FourierMap()])
+def test_rows_with_other_columns_are_refused_in_words(name):
+    """One column must not be spread over all sensors."""
+    features = name.over(2)
+    for n_columns in (1, 3):
+        X, w = np.full((4, n_columns), 0.5), np.ones(features.n_outputs)
+        with pytest.raises(InvalidInputError, match=f"2 columns.*got {n_columns}"):
+            features.apply(X)
+        with pytest.raises(InvalidInputError, match="2 columns"):
+            worst_case_risk(w, X, [-1, 1, -1, 1], epsilon=0.1, features=features)
 
 
 def test_sparse_rows_are_refused_in_words():

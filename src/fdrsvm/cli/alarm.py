@@ -99,10 +99,18 @@ def alarm(
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", MixedInFaultsWarning)
         threshold.fit(loaded, healthy.X, healthy.clients if len(names) > 1 else None)
-    found = _found(threshold, faulty)
+    found = {}  # of each client's faults how many set off the alarm, and how many there are
+    if faulty is not None:
+        for key in threshold.alarms_:
+            X = faulty.X if key is None else faulty.of(key).X
+            found[key] = (int(threshold.alarms(X, key).sum()) if len(X) else 0, len(X))
     _write(threshold, paths)
     if as_json:
-        _say_content(threshold, found, paths)
+        content = []
+        for key, one in threshold.alarms_.items():
+            counts = dict(zip(("n_found", "n_faults"), found.get(key, ()), strict=False))
+            content.append({**one.to_record(), **counts, "file": str(paths[key])})
+        say_json(content)
     else:
         _show(threshold, found, paths)
     for line in [*_like_training(loaded, rows), *(str(one.message) for one in caught)]:
@@ -164,16 +172,6 @@ def _like_training(model: LinearModel, rows: Rows) -> list[str]:
     ]
 
 
-def _found(threshold: AlarmThreshold, faulty: Rows | None) -> dict[Any, tuple[int, int]]:
-    """Of each client's faults how many set off the alarm, and how many there are."""
-    counts = {}
-    for key in threshold.alarms_ if faulty is not None else ():
-        assert faulty is not None
-        X = faulty.X if key is None else faulty.of(key).X
-        counts[key] = (int(threshold.alarms(X, key).sum()) if len(X) else 0, len(X))
-    return counts
-
-
 def _write(threshold: AlarmThreshold, paths: dict[str | None, Path]) -> None:
     """All files or none."""
     from fdrsvm.core.files import write_together
@@ -212,15 +210,3 @@ def _show(
         say(f"Model: {path}")
     first = next(iter(paths.values()))
     say(f"Next:  fdrsvm predict {first} NEW.csv, or fdrsvm export st {first} --output alarm.st")
-
-
-def _say_content(
-    threshold: AlarmThreshold,
-    found: dict[Any, tuple[int, int]],
-    paths: dict[str | None, Path],
-) -> None:
-    content = []
-    for key, one in threshold.alarms_.items():
-        counts = dict(zip(("n_found", "n_faults"), found.get(key, ()), strict=False))
-        content.append({**one.to_record(), **counts, "file": str(paths[key])})
-    say_json(content)

@@ -198,7 +198,12 @@ def _show(made: Personal, model: LinearModel, name: str) -> None:
             cells.append(share(made.folds[choice].score))
         cells.append(number(float(np.mean(risks[choice]))) if choice in risks else "")
         rows.append(cells)
-    show_table(_headings(made, model), rows)
+    counted = ["rows right", "score by the goal"] if made.folds else []
+    if made.folds and model.positive is not None:
+        fault = str(model.classes[model.positive])
+        counted = [f"{fault!r} found", "false alarms", "score by the goal"]
+    mean = "" if model.positive is not None else ", mean over classes"
+    show_table(["model", *counted, f"worst-case risk{mean}"], rows)
     say()
     if made.folds:
         say_words(
@@ -211,17 +216,6 @@ def _show(made: Personal, model: LinearModel, name: str) -> None:
         f"has one below {number(bound)} here: proved; {100.0 * gap:.3g} % is the most that "
         "another model could save."
     )
-
-
-def _headings(made: Personal, model: LinearModel) -> list[str]:
-    counted = []
-    if made.folds:
-        counted = ["rows right", "score by the goal"]
-        if model.positive is not None:
-            fault = str(model.classes[model.positive])
-            counted = [f"{fault!r} found", "false alarms", "score by the goal"]
-    mean = "" if model.positive is not None else ", mean over classes"
-    return ["model", *counted, f"worst-case risk{mean}"]
 
 
 def _counted(counts: object, positive: int | None) -> list[str]:

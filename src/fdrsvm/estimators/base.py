@@ -412,8 +412,8 @@ class FederatedClassifier(LinearClassifier):
         """What does not go together, before any work is done."""
         raise NotImplementedError
 
-    def _method(self) -> Any:
-        """The algorithm, with its parameters checked."""
+    def _method(self, data: TrainingData | None = None) -> Any:
+        """The algorithm, with its parameters checked; what depends on the data needs them."""
         raise NotImplementedError
 
     def _settings(self, data: TrainingData) -> dict[str, Any]:
@@ -422,7 +422,7 @@ class FederatedClassifier(LinearClassifier):
         features = self._features(data)
         return {
             "clients": make_problems(data.clients, epsilons, kappas, features=features, **ball),
-            "method": self._method(),
+            "method": self._method(data),
             "client_weights": client_shares(self.client_weights, data.names, data.totals),
             "max_rounds": self.max_rounds,
             "tol": self.tol,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from functools import partial
 from typing import Any, ClassVar
 
@@ -292,16 +291,12 @@ class FDRSVC(FederatedClassifier):
             same,
         )
 
-    def _settings(self, data: TrainingData) -> dict[str, Any]:
-        settings = super()._settings(data)
-        is_alone = len(data.clients) == 1 and self._features(data) is not None
-        if is_alone and self.points_per_round is None and self.algorithm == "bundle":
-            settings["method"] = replace(settings["method"], points_per_round=_POINTS_ALONE)
-        return settings
-
-    def _method(self) -> Any:
+    def _method(self, data: TrainingData | None = None) -> Any:
         if self.algorithm == "bundle":
-            n_points = _POINTS if self.points_per_round is None else self.points_per_round
+            n_points = self.points_per_round
+            if n_points is None:
+                is_alone = data is not None and len(data.clients) == 1
+                n_points = _POINTS_ALONE if is_alone and read_map(self.features) else _POINTS
             return Bundle(metric=self.metric, points_per_round=n_points)
         if self.algorithm == "subgradient":
             return Subgradient(check_positive(self.step_size, "step_size"), self.step_decay)

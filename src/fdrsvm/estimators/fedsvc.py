@@ -128,7 +128,7 @@ class FedSVC(FederatedClassifier):
         same = {"fit_intercept": check_flag(self.fit_intercept, "fit_intercept")}
         return penalties, [np.inf] * len(penalties), same
 
-    def _method(self) -> Any:
+    def _method(self, data: TrainingData | None = None) -> Any:  # noqa: ARG002 - the same for all
         rate = check_positive(self.learning_rate, "learning_rate")
         if self.algorithm == "fedsgd":
             return FedSGD(rate)

@@ -436,6 +436,16 @@ def personalise(
     choice, _, pull = chosen.partition(" ")
     threshold = tried[chosen].threshold if tried else 0.0
     proofs = [_solve(problem) for problem in problems]
+    scale = None
+    if choice == RETUNE:  # each score lies on the shared one's ray; 0 where that is 0
+        coef = shared.coef
+        sizes = (coef * coef).sum(axis=1)
+        scale = (fitted[:, : coef.shape[1]] * coef).sum(axis=1) / np.where(
+            sizes > 0.0, sizes, np.inf
+        )
+    # Of several weights of "prox" the chosen one is told, else the best.
+    worst_first = sorted(tried, key=lambda name: (name == chosen, tried[name].score))
+    best = {name.partition(" ")[0]: tried[name] for name in worst_first}
     made = Personal(
         choice=choice,
         reason=reason,
@@ -443,9 +453,9 @@ def personalise(
         risk_after=_by_score(map(ClientProblem.risk_of, problems, fitted)),
         lower_bound=_by_score(proof.lower_bound for proof in proofs),
         bound_radius=_by_score(proof.radius for proof in proofs),
-        scale=_scales(fitted, shared.coef) if choice == RETUNE else None,
+        scale=scale,
         rho=np.array([_rho(float(pull), model) for model in models]) if pull else None,
-        folds=_by_choice(tried, chosen),
+        folds={name: best[name] for name in (SHARED, RETUNE, PROX, OWN) if name in best},
         model=shared if choice == SHARED else plant.with_models(fitted, threshold),
     )
     return replace(made, model=_certified(made, plant, class_weights))
@@ -493,20 +503,6 @@ def _certified(made: Personal, plant: _Plant, class_weights: Array) -> LinearMod
 
 def _plain_values(values: Mapping[str, Any]) -> dict[str, Any]:
     return {name: to_plain(value, name) for name, value in values.items()}
-
-
-def _scales(models: Array, coef: Array) -> Array:
-    """By what factor each score is the shared one, on whose ray it lies; 0 where that is 0."""
-    sizes = (coef * coef).sum(axis=1)
-    products = (models[:, : coef.shape[1]] * coef).sum(axis=1)
-    return np.asarray(products / np.where(sizes > 0.0, sizes, np.inf))
-
-
-def _by_choice(tried: Mapping[str, FoldScore], chosen: str) -> dict[str, FoldScore]:
-    """Of several weights of "prox" the chosen one, else the best."""
-    worst_first = sorted(tried, key=lambda name: (name == chosen, tried[name].score))
-    best = {name.partition(" ")[0]: tried[name] for name in worst_first}
-    return {name: best[name] for name in (SHARED, RETUNE, PROX, OWN) if name in best}
 
 
 def _by_score(values: Iterable[float]) -> Any:

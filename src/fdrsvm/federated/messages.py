@@ -157,10 +157,6 @@ def _is_count(value: object) -> bool:
     return type(value) is int and 1 <= value <= LARGEST_COUNT
 
 
-def _are_groups(value: object) -> bool:
-    return value is None or (type(value) is list and value != [] and all(map(_is_count, value)))
-
-
 def _is_size(value: object) -> bool:
     return type(value) is float and 0.0 <= value < math.inf
 
@@ -174,7 +170,9 @@ _PROFILE_RULES: dict[str, Callable[[Any], bool]] = {
     "epsilon": _is_size,
     "floor": _is_size,
     "flips": _is_size,
-    "groups": _are_groups,
+    "groups": lambda value: (
+        value is None or (type(value) is list and value != [] and all(map(_is_count, value)))
+    ),
 }
 
 

@@ -50,8 +50,7 @@ def make_problems(
     for client, epsilon, kappa in zip(clients, epsilons, kappas, strict=True):
         X, own = client.X, {**ball, "epsilon": epsilon, "kappa": kappa}
         if features is not None:
-            X = features.apply(X)
-            own |= features.ball(epsilon, kappa, ball["norm"], ball.get("support"))
+            X, own = features.in_front(X, own)
         with_labels = partial(make_client, str(client.name), X, sample_weight=client.weights, **own)
         models = tuple(map(with_labels, client.signs))
         problems.append(models[0] if len(models) == 1 else OneVsRestProblem(models))

@@ -74,19 +74,25 @@ def _one_rival(
     behind = np.maximum(-lead.decision_function(X), 0.0)
     need = behind + _BEYOND * np.maximum(behind, np.abs(lead.coef).max())
     features = lead.features
-    if not isinstance(features, AdditiveFeatures):
-        step = _searched(lead, X, others, need, _wave_stops(lead, X, box), norm)
-        assert isinstance(features, FourierFeatures)
+    if isinstance(features, FourierFeatures):
+        low, high = features.low, features.low + features.width
+        if box is None:
+            low, high = np.minimum(low, X.min(axis=0)), np.maximum(high, X.max(axis=0))
+        else:
+            low, high = box.low, box.high
+        stops = low + np.linspace(0.0, 1.0, _WAVE_STOPS)[:, None] * (high - low)
+        step = _searched(lead, X, others, need, stops, norm)
         # Per unit of the readings, in which moves are measured here.
         steepest = replace(features, span=features.width).steepness(lead.coef[0], norm)
         least = behind / steepest if steepest > 0.0 else np.where(behind > 0.0, np.inf, 0.0)
         return step, least
+    assert isinstance(features, AdditiveFeatures)
     stops = _knots(lead, features, X, need, box)
     at_stops, at_rows = (term_shares(lead, each)[:, : X.shape[1], 0] for each in (stops, X))
     curves = _Gains.of(X, stops, at_stops.T - at_rows[:, :, None], need)
     if features.pairs:
         step = _searched(lead, X, others, need, stops, norm)
-        return step, curves.steeper(pair_slopes(lead, features)).bound(behind, norm)
+        return step, curves.steeper(features.pair_slopes(lead.coef[0])).bound(behind, norm)
     move, is_enough = curves.moves(need, norm)
     return np.where(is_enough[:, None], move, np.nan), curves.bound(behind, norm)
 
@@ -252,30 +258,6 @@ def _knots(
         np.maximum(readings[:, -1], X.max(axis=0)),
     )
     return np.concatenate([*knots, (low - far[0])[None], (high + far[1])[None]])
-
-
-def _wave_stops(lead: LinearModel, X: Array, box: Box | None) -> Array:
-    features = lead.features
-    assert features is not None
-    low, high = features.low, features.low + features.width
-    if box is None:
-        low, high = np.minimum(low, X.min(axis=0)), np.maximum(high, X.max(axis=0))
-    else:
-        low, high = box.low, box.high
-    return low + np.linspace(0.0, 1.0, _WAVE_STOPS)[:, None] * (high - low)
-
-
-# --- slopes ---
-
-
-def pair_slopes(lead: LinearModel, features: AdditiveFeatures) -> Array:
-    """The steepest that the surfaces of each sensor can be together, per unit of its reading."""
-    surfaces = features.surfaces(lead.coef[0])
-    steepest = np.zeros(features.n_sensors)
-    for axis, sensors in enumerate(features.pair_places, start=1):
-        rises = np.abs(np.diff(surfaces, axis=axis)).max(axis=(1, 2)) * features.pair_knots
-        np.add.at(steepest, sensors, rises / features.width[sensors])
-    return steepest
 
 
 # --- pairs and waves ---

@@ -165,15 +165,12 @@ def recompute(
     objectives, limits = np.zeros(n_models), np.zeros((n_models, 2))
     is_bound = attack and scaled.features is not None
     for name, group in groups.items():
-        ball = own[name]
-        X, n_outside = into_support(scaling.apply(rows.X[group]), ball.support)
+        X, n_outside = into_support(scaling.apply(rows.X[group]), own[name].support)
         n_clipped += n_outside
-        options = {**ball.options(), "sample_weight": sample_weight[group]}
-        mapped, guarded = scaled.of_sensors(X), options
+        options = {**own[name].options(), "sample_weight": sample_weight[group]}
+        mapped, guarded = X, options
         if scaled.features is not None:
-            norm: Any = ball.norm
-            own_ball = scaled.features.ball(ball.epsilon, ball.kappa, norm, ball.support)
-            guarded = {**options, **own_ball}
+            mapped, guarded = scaled.features.in_front(X, options)
         for k in range(n_models):
             signs = signs_of(codes[group], k, n_models)
             w, b = scaled.coef[k], float(scaled.intercept[k])
@@ -182,11 +179,10 @@ def recompute(
             label = None if n_models == 1 else model.classes[k]
             said = float(stated[name][k]) if name in stated else np.nan
             known = None if np.isnan(said) else said  # of sums, or left out, it is not
-            one = ClientRisk(name, label, len(X), ball.epsilon, worst, mean, known)
+            one = ClientRisk(name, label, len(X), own[name].epsilon, worst, mean, known)
             if is_bound:
-                found = worst_case_risk(
-                    w, X, signs, intercept=b, features=scaled.features, **options
-                )
+                of_map: dict[str, Any] = {"features": scaled.features, **options}
+                found = worst_case_risk(w, X, signs, intercept=b, **of_map)
                 one = replace(one, at_most=found.value, at_least=found.proof)
                 limits[k] += shares[name] * np.array([found.proof, found.value])
             risks.append(one)

@@ -390,18 +390,15 @@ def worst_parts(
     return parts, moved_to
 
 
-def _sensor_sizes(model: LinearModel, rows: Rows) -> Array:
-    """How much each sensor matters to any score."""
-    if isinstance(model.features, FourierFeatures):
-        return np.asarray(term_sizes(model, rows).max(axis=0))
-    return np.asarray(sensor_shares(model, rows.X).std(axis=0).max(axis=1))
-
-
 def sample_chart(subject: _Subject, points: Mapping[str, tuple[Array, int]]) -> Markup:
     """Points between the smallest and the largest value of the features that matter most."""
     low, high = subject.X.min(axis=0), subject.X.max(axis=0)
     span = np.where(high > low, high - low, 1.0)
-    effects = _sensor_sizes(subject.model, subject.rows)
+    model, rows = subject.model, subject.rows
+    if isinstance(model.features, FourierFeatures):
+        effects = term_sizes(model, rows).max(axis=0)
+    else:
+        effects = sensor_shares(model, rows.X).std(axis=0).max(axis=1)
     shown = np.argsort(-effects, kind="stable")[:_MOST_BARS]
     series = [
         Series(name, ((point - low) / span)[shown].tolist(), range(len(shown)), colour)

@@ -13,7 +13,7 @@ from fdrsvm.core.vectors import Norm
 from fdrsvm.errors import InvalidInputError
 from fdrsvm.inspection.fitted import check_signs
 from fdrsvm.model.reading import read_linear
-from fdrsvm.risk.ball import Ball, Support
+from fdrsvm.risk.ball import Ball, Support, check_inside
 from fdrsvm.risk.worst_case import RiskOracle
 
 
@@ -59,7 +59,8 @@ def risk_curve(
     y : array of shape (n_samples,)
         Their labels, which must be the model's classes.
     radii : array of shape (n_radii,)
-        Radii of the ball, at least 0. At 0 the risk is the mean loss.
+        Radii of the ball, at least 0. At 0 the risk is the mean loss. They are distances in the
+        units of X; for a model with a feature map in those of the sensors that trained it.
     kappa, norm, support, loss, sample_weight
         The ball and the loss, as in :func:`fdrsvm.worst_case_risk`.
 
@@ -84,9 +85,11 @@ def risk_curve(
     ball: dict[str, Any] = {"epsilon": 0.0, "kappa": kappa, "norm": norm, "support": support}
     stretch, rows = 1.0, X
     if linear.features is not None:
-        Ball.checked(linear.n_features, **ball)
-        ball = linear.features.ball(*ball.values())
-        stretch, rows = linear.features.stretch(norm), linear.of_sensors(check_matrix(X))
+        box = Ball.checked(linear.n_features, **ball).box
+        if box is not None:
+            check_inside(check_matrix(X), box, getattr(X, "columns", None))
+        stretch = linear.features.stretch(norm)
+        rows, ball = linear.features.in_front(check_matrix(X), ball)
     oracle = RiskOracle(rows, signs, loss=loss, sample_weight=sample_weight, **ball)
     risks = []
     for radius in checked:

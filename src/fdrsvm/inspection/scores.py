@@ -161,12 +161,17 @@ def score_each(
     notes = {name: model for name, model in models.items() if isinstance(model, str)}
     if notes:
         notes[POOLED] = f"no model for {', '.join(notes)}"
-    return [
-        _unscored(kind, name, int(mine.sum()), classes, place, notes[name])
-        if name in notes
-        else measure(kind, name, codes[mine], predicted[mine], ranks[mine], classes, place)
-        for name, mine in groups.items()
-    ]
+    scores = []
+    for name, mine in groups.items():
+        if name not in notes:
+            own = (codes[mine], predicted[mine], ranks[mine])
+            scores.append(measure(kind, name, *own, classes, place))
+            continue
+        nothing = dict.fromkeys(map(str, classes), np.nan)
+        fault = None if place is None else str(classes[place])
+        count = int(mine.sum())
+        scores.append(Score(kind, name, count, f1_of=fault, recalls=nothing, note=notes[name]))
+    return scores
 
 
 def fault_scores(model: Classifier, X: Array, fault: Any) -> Array:
@@ -248,19 +253,6 @@ def measure(
         recalls={str(label): _share(counts[k, k], occur[k]) for k, label in enumerate(classes)},
         counts=tuple(tuple(map(int, row)) for row in counts),
         **of_fault,
-    )
-
-
-def _unscored(
-    kind: str, client: str, n_rows: int, classes: Sequence[Any], place: int | None, note: str
-) -> Score:
-    return Score(
-        kind,
-        client,
-        n_rows,
-        f1_of=None if place is None else str(classes[place]),
-        recalls=dict.fromkeys(map(str, classes), np.nan),
-        note=note,
     )
 
 

@@ -55,7 +55,10 @@ class Shapes:
             share = self.shares[:, at, 0]
             columns = [at] if at < len(names) else pairs_of(self.model)[at - len(names)]
             high, low = (
-                " and ".join(_reading(names[p], self.X[row, p]) for p in columns)
+                " and ".join(
+                    f"{number(float(self.X[row, p]))} {split_unit(names[p])[1]}".rstrip()
+                    for p in columns
+                )
                 for row in (share.argmax(), share.argmin())
             )
             told.append(
@@ -134,7 +137,3 @@ class Shapes:
             y_label=y_label,
             description=f"what {self.names[at]} add to the score together",
         )
-
-
-def _reading(name: str, value: float) -> str:
-    return f"{number(float(value))} {split_unit(name)[1]}".rstrip()

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import importlib
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -149,13 +149,13 @@ def _graph(onnx: Any, model: LinearModel) -> Any:
     ]
     nodes, constants = _nodes(onnx, model), _constants(onnx, model, kind)
     if model.features is not None:
-        nodes = _map_nodes(onnx, model.features) + nodes
-        constants += _map_constants(onnx, model.features)
+        of_map, stored = _map_parts(onnx, model.features)
+        nodes, constants = of_map + nodes, constants + stored
     sigmoids = shared_sigmoids(model)
     if sigmoids:
         outputs.append(info("probability", types.DOUBLE, ["n_samples", len(model.classes)]))
-        nodes += _probability_nodes(onnx, len(model.classes))
-        constants += _probability_constants(onnx, sigmoids)
+        chances, stored = _probability_parts(onnx, len(model.classes), sigmoids)
+        nodes, constants = nodes + chances, constants + stored
     return onnx.helper.make_graph(nodes, "fdrsvm", inputs, outputs, constants)
 
 
@@ -178,30 +178,15 @@ def _nodes(onnx: Any, model: LinearModel) -> list[Any]:
     ]
 
 
-def _map_nodes(onnx: Any, features: Features) -> list[Any]:
-    """What coefficients weigh; for waves one of the steps is in the coefficients."""
-    if isinstance(features, FourierFeatures):
-        steps = _WAVES
-    elif isinstance(features, AdditiveFeatures):
-        steps = [*_CURVES, *_SURFACES] if features.pairs else _CURVES
-    else:
-        raise UnsupportedError(f"to_onnx: a map of kind {features.kind!r} has no form there")
-    nodes = [
-        onnx.helper.make_node(kind, inputs.split(), [output], **settings)
-        for kind, inputs, output, settings in steps
-    ]
-    nodes[-1].output[0] = "features"
-    return nodes
-
-
-def _map_constants(onnx: Any, features: Features) -> list[Any]:
+def _map_parts(onnx: Any, features: Features) -> tuple[list[Any], list[Any]]:
+    """Nodes and constants of what coefficients weigh; of waves a step is in the coefficients."""
     arrays: dict[str, Any] = {"low": features.low}
     if isinstance(features, FourierFeatures):
-        directions = (features.frequencies / features.width).T
+        steps, directions = _WAVES, (features.frequencies / features.width).T
         arrays["directions"] = np.concatenate([directions, directions], axis=1)
         arrays["turned_by"] = np.repeat([np.pi / 2.0, 0.0], len(features.frequencies))
     elif isinstance(features, AdditiveFeatures):
-        k, m = features.n_knots, features.pair_knots
+        steps, k, m = list(_CURVES), features.n_knots, features.pair_knots
         least, most = np.zeros(k), np.full(k, 1.0 / k)
         least[0], most[-1] = -np.inf, np.inf
         arrays |= {"knots": np.arange(k) / k, "least": least, "most": most}
@@ -209,11 +194,23 @@ def _map_constants(onnx: Any, features: Features) -> list[Any]:
         # A reshape leaves a 0 as it is: the number of rows.
         arrays |= {"last": np.array([2]), "ramps_shape": np.array([0, features.n_sensors * k])}
         if features.pairs:
+            steps += _SURFACES
             firsts, seconds = features.pair_places
             arrays |= {"firsts": firsts, "seconds": seconds, "after_piece": np.array([3])}
             arrays |= {"pair_knots": np.arange(m) / m, "pair_piece": np.array(1.0 / m)}
             arrays |= {"zero": np.array(0.0), "pair_prices": features.pair_prices[:, None, None]}
             arrays |= {"products_shape": np.array([0, len(features.pairs) * m * m])}
+    else:
+        raise UnsupportedError(f"to_onnx: a map of kind {features.kind!r} has no form there")
+    nodes = [
+        onnx.helper.make_node(kind, inputs.split(), [output], **settings)
+        for kind, inputs, output, settings in steps
+    ]
+    nodes[-1].output[0] = "features"
+    return nodes, _stored(onnx, arrays)
+
+
+def _stored(onnx: Any, arrays: Mapping[str, Any]) -> list[Any]:
     return [
         onnx.numpy_helper.from_array(
             array if array.dtype == np.float64 else array.astype(np.int64), name
@@ -227,13 +224,14 @@ def _constants(onnx: Any, model: LinearModel, kind: int) -> list[Any]:
     coef = model.coef if waves is None else model.coef * waves.scale
     arrays = {"coef": np.ascontiguousarray(coef.T), "intercept": model.intercept}
     if len(model.classes) == 2:
-        arrays |= {"columns": np.array([1], dtype=np.int64), "threshold": np.array(model.threshold)}
-    tensors = [onnx.numpy_helper.from_array(array, name) for name, array in arrays.items()]
+        arrays |= {"columns": np.array([1]), "threshold": np.array(model.threshold)}
     labels = [x.encode() if isinstance(x, str) else x for x in model.classes]
-    return [*tensors, onnx.helper.make_tensor("classes", kind, [len(labels)], labels)]
+    return [*_stored(onnx, arrays), onnx.helper.make_tensor("classes", kind, [len(labels)], labels)]
 
 
-def _probability_nodes(onnx: Any, n_classes: int) -> list[Any]:
+def _probability_parts(
+    onnx: Any, n_classes: int, sigmoids: Sequence[Sigmoid]
+) -> tuple[list[Any], list[Any]]:
     """1 / (1 + e^-u), with u cut: the sigmoid of a runtime is off where it is small."""
     node = onnx.helper.make_node
     steps = [
@@ -255,10 +253,6 @@ def _probability_nodes(onnx: Any, n_classes: int) -> list[Any]:
     if n_classes > 2:
         steps.append(node("ReduceSum", ["ratio", "columns"], ["total"], keepdims=1))
         steps.append(node("Div", ["ratio", "total"], ["probability"]))
-    return steps
-
-
-def _probability_constants(onnx: Any, sigmoids: Sequence[Sigmoid]) -> list[Any]:
     arrays = {
         "centre": np.array([one.centre for one in sigmoids]),
         "scale": np.array([one.scale for one in sigmoids]),
@@ -269,5 +263,5 @@ def _probability_constants(onnx: Any, sigmoids: Sequence[Sigmoid]) -> list[Any]:
         "one": np.array(1.0),
     }
     if len(sigmoids) > 1:
-        arrays["columns"] = np.array([1], dtype=np.int64)
-    return [onnx.numpy_helper.from_array(array, name) for name, array in arrays.items()]
+        arrays["columns"] = np.array([1])
+    return steps, _stored(onnx, arrays)

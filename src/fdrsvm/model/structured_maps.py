@@ -50,8 +50,8 @@ def curves(
     features: AdditiveFeatures, coef: Array, scores: Sequence[str], said: Sequence[str]
 ) -> Iterator[str]:
     """For each sensor one piece after the other, each with its line."""
-    n_knots, n_ramps = features.n_knots, features.n_sensors * features.n_knots
-    slopes = coef[:, :n_ramps].reshape(len(scores), -1, n_knots) * features.span[:, None]
+    n_knots = features.n_knots
+    slopes = features.split(coef)[0] * features.span[:, None]
     tables = [features.curves(weights) for weights in coef]
     for at, name in enumerate(said):
         yield comment(f"The curve of {name}: straight between its knots, and beyond the last ones")
@@ -74,37 +74,24 @@ def surfaces(
     features: AdditiveFeatures, coef: Array, scores: Sequence[str], said: Sequence[str]
 ) -> Iterator[str]:
     """Ramps of the sensors that are in pairs, then their products."""
-    m, n_ramps = features.pair_knots, features.n_sensors * features.n_knots
+    m = features.pair_knots
     for at, a in itertools.product(_paired(features), range(m)):
         word, top = _ramp(at, a), literal(1.0 / m)
         yield f"{word} := Share_{at + 1} {plus(-a / m)};"
         yield from (f"IF {word} <= 0.0 THEN", f"    {word} := 0.0;")
         yield from (f"ELSIF {word} > {top} THEN", f"    {word} := {top};", "END_IF;")
-    weights = coef[:, n_ramps:].reshape(len(scores), -1, m, m)
-    weights = weights * features.pair_prices[:, None, None]
+    _, weights = features.split(coef)
     tables = [features.surfaces(row) for row in coef]
+    knots = features.low + features.width * np.linspace(0.0, 1.0, m + 1)[:, None]
     for at, (i, j) in enumerate(features.pairs):
         for score, own, values in zip(scores, weights[:, at], tables, strict=True):
-            yield from _surface_table(features, (i, j), score, values[at], said)
+            # A row for each knot of the first sensor, a column for each of the second.
+            yield comment(f"{score} of {said[i]} (down) and {said[j]} (across), constant beyond")
+            yield comment(" " * 13 + "".join(f"{reading:13.6g}" for reading in knots[:, j]))
+            for reading, row in zip(knots[:, i], values[at] + 0.0, strict=True):
+                yield comment(f"{reading:13.6g}" + "".join(f"{value:13.6g}" for value in row))
             for a, b in itertools.product(range(m), repeat=2):
                 yield f"{score} := {score} {plus(own[a, b])} * {_ramp(i, a)} * {_ramp(j, b)};"
-
-
-def _surface_table(
-    features: AdditiveFeatures,
-    pair: tuple[int, int],
-    score: str,
-    values: Array,
-    said: Sequence[str],
-) -> Iterator[str]:
-    """In comments, a row for each knot of the first sensor, a column for each of the second."""
-    shares = np.linspace(0.0, 1.0, features.pair_knots + 1)
-    rows, columns = (features.low[at] + features.width[at] * shares for at in pair)
-    first, second = (said[at] for at in pair)
-    yield comment(f"{score} of {first} (down) and {second} (across), constant beyond")
-    yield comment(" " * 13 + "".join(f"{reading:13.6g}" for reading in columns))
-    for reading, row in zip(rows, values, strict=True):
-        yield comment(f"{reading:13.6g}" + "".join(f"{value + 0.0:13.6g}" for value in row))
 
 
 def waves(features: FourierFeatures, coef: Array, scores: Sequence[str]) -> Iterator[str]:

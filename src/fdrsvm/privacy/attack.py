@@ -278,7 +278,13 @@ def _differences(
         is_more = difference[:, -1] > 0.0
         signed = difference[:, :-1] / np.copysign(mass, difference[:, -1])[:, None]
         keep = _is_plausible(signed, observed)
-        keep &= ~are_whole[possible] | _agrees(signed, is_more, observed, i, others)
+        # Where both models count, a whole row is active at the one and not at the other.
+        here = signed @ observed.points[i] - 1.0
+        there = np.einsum("np,np->n", signed, observed.points[others]) - 1.0
+        active, idle = np.where(is_more, here, there), np.where(is_more, there, here)
+        are_known = observed.are_whole[i] & observed.are_whole[others]
+        agrees = ~are_known | ((active <= _SAME_ROW) & (idle >= -_SAME_ROW))
+        keep &= ~are_whole[possible] | agrees
         yield signed[keep], mass[keep]
 
 
@@ -323,17 +329,6 @@ def _is_within_moments(signed: Array, observed: Observations) -> _Mask:
     along = signed @ directions / np.sqrt(np.maximum(sizes, least))
     part = float(observed.masses.min()) * (along**2).sum(axis=1)
     return np.asarray(part <= 1.0 + _LARGEST_ERROR)
-
-
-def _agrees(
-    signed: Array, is_more: _Mask, observed: Observations, i: np.intp, others: npt.NDArray[np.intp]
-) -> _Mask:
-    """Whether the row would be active at the one model and not at the other, where both count."""
-    here = signed @ observed.points[i] - 1.0
-    there = np.einsum("np,np->n", signed, observed.points[others]) - 1.0
-    active, idle = np.where(is_more, here, there), np.where(is_more, there, here)
-    are_known = observed.are_whole[i] & observed.are_whole[others]
-    return np.asarray(~are_known | ((active <= _SAME_ROW) & (idle >= -_SAME_ROW)))
 
 
 def _is_new(signed: Array, claims: Array) -> bool:

@@ -20,12 +20,22 @@ _STEPS = 50  # from the middle of the ranges; most rows need five
 def sensors_of(features: Features | None, rows: Array) -> Array:
     """The sensors of each row of features, as far as they can be told; without a map the rows."""
     if isinstance(features, AdditiveFeatures):
-        ramps = rows[:, : features.n_sensors * features.n_knots]
-        rises = ramps.reshape(-1, features.n_sensors, features.n_knots).sum(axis=2)
+        rises = features.split(rows)[0].sum(axis=2)
         return np.asarray(features.low + features.width * rises / features.span)
-    if isinstance(features, FourierFeatures):
-        return features.low + features.width * _shares_of(features.frequencies, rows)
-    return rows
+    if not isinstance(features, FourierFeatures):
+        return rows
+    frequencies = features.frequencies
+    cosines, sines = np.hsplit(rows, 2)
+    phases, back = np.arctan2(sines, cosines), np.linalg.pinv(frequencies.T)
+    shares = np.full((len(rows), features.n_sensors), 0.5)
+    for _ in range(_STEPS):
+        missed = phases - shares @ frequencies.T
+        missed -= 2.0 * np.pi * np.round(missed / (2.0 * np.pi))
+        step = missed @ back
+        shares += step
+        if not np.abs(step).max(initial=0.0) > 1e-12:
+            break
+    return np.asarray(features.low + features.width * shares)
 
 
 def are_features(features: Features | None, rows: Array, slack: float) -> npt.NDArray[np.bool_]:
@@ -39,19 +49,3 @@ def are_features(features: Features | None, rows: Array, slack: float) -> npt.ND
         again = features.apply(sensors_of(features, likely))
         fits[fits] = (np.abs(again - likely) <= slack).all(axis=1)
     return fits
-
-
-def _shares_of(frequencies: Array, waves: Array) -> Array:
-    """Shares of the sensors' ranges whose phases are those of cosines and sines."""
-    cosines, sines = np.hsplit(waves, 2)
-    phases = np.arctan2(sines, cosines)
-    back = np.linalg.pinv(frequencies.T)
-    shares = np.full((len(waves), frequencies.shape[1]), 0.5)
-    for _ in range(_STEPS):
-        missed = phases - shares @ frequencies.T
-        missed -= 2.0 * np.pi * np.round(missed / (2.0 * np.pi))
-        step = missed @ back
-        shares += step
-        if not np.abs(step).max(initial=0.0) > 1e-12:
-            break
-    return shares

@@ -169,14 +169,11 @@ def observe(
         states, points, are_whole = map(np.concatenate, zip(*_all_cuts(turns), strict=True))
         settings = (masses, profile.fit_intercept, _all_risks(turns, profile), resolution)
         one = Observations(states, points, are_whole, *settings)
-        observed.append(replace(one, moments=_moments(turns)))
+        sent = [turn.answered["moments"] for turn in turns if "moments" in turn.answered]
+        if sent and sent[0].any():  # a client that keeps its moments to itself sends zeros
+            one = replace(one, moments=unpacked(sent[0]))
+        observed.append(one)
     return observed
-
-
-def _moments(turns: Sequence[_Turn]) -> Array | None:
-    """What was sent of second moments; a client that keeps them to itself sends zeros."""
-    sent = [turn.answered["moments"] for turn in turns if "moments" in turn.answered]
-    return unpacked(sent[0]) if sent and sent[0].any() else None
 
 
 def _all_cuts(turns: Sequence[_Turn]) -> Iterator[tuple[Array, Array, npt.NDArray[np.bool_]]]:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import operator
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, NamedTuple, TypeAlias, cast, get_args
+from typing import Any, Literal, NamedTuple, Self, TypeAlias, cast, get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -19,7 +20,7 @@ from fdrsvm.core.arrays import (
     column_label,
 )
 from fdrsvm.core.losses import LOSSES, Hinge, MarginLoss
-from fdrsvm.core.vectors import NORMS, Groups, Norm
+from fdrsvm.core.vectors import NORMS, Groups, Norm, dot
 from fdrsvm.errors import InvalidInputError, UnsupportedError
 from fdrsvm.native import risk as kernels
 
@@ -129,6 +130,22 @@ class WorstCaseDistribution(NamedTuple):
     source_index: npt.NDArray[np.intp]
     transport_cost: float
     risk: float
+
+    @classmethod
+    def between(cls, ends: Sequence[tuple[Array, ...]], shares: Array, mass: Array) -> Self:
+        """Of every sample's mass a share goes to the first end, and the rest to the second.
+
+        Ends are points, labels, costs and losses, with an entry for every sample.
+        """
+        n_samples = len(mass)
+        weights = np.concatenate([shares * mass, (1.0 - shares) * mass])
+        atoms = np.flatnonzero(weights > 0.0)
+        atoms = atoms[np.argsort(atoms % n_samples, kind="stable")]  # sample by sample
+        points, labels, costs, losses = (
+            np.concatenate(both)[atoms] for both in zip(*ends, strict=True)
+        )
+        own = weights[atoms]
+        return cls(points, labels, own, atoms % n_samples, dot(own, costs), dot(own, losses))
 
 
 def check_groups(groups: Any, n_features: int) -> Groups:

@@ -8,7 +8,7 @@ import numpy as np
 
 from fdrsvm.core.arrays import Array, check_finite, check_vector
 from fdrsvm.core.losses import Hinge
-from fdrsvm.core.vectors import Norm, dot, times
+from fdrsvm.core.vectors import Norm, times
 from fdrsvm.errors import UnsupportedError
 from fdrsvm.risk.ball import Support, WorstCase, WorstCaseDistribution
 from fdrsvm.risk.worst_case import RiskOracle, check_proof
@@ -62,29 +62,19 @@ def worst_case_distribution(
     with np.errstate(over="ignore", invalid="ignore"):  # the proof says what came of it
         moves = oracle.in_box(w, intercept)
     check_proof(moves.risk.value, moves.risk.proof)
-    X, y, mass = oracle.X, oracle.y, oracle.mass
+    ball = oracle.ball
+    ends = []
+    for label, step in zip(moves.labels, moves.steps, strict=True):
+        points = oracle.displaced(w, label, step)
+        labels = np.where(label == 0.0, oracle.y, label)
+        costs = _lengths(points - oracle.X, ball.norm)
+        costs[labels != oracle.y] += ball.kappa
+        losses = Hinge().value(labels * (times(points, w) + intercept))
+        ends.append((points, labels, costs, losses))
     # Two ends per sample, between which the shares divide its mass; one if they are the same.
-    ends = list(zip(moves.labels, moves.steps, strict=True))
-    points = [oracle.displaced(w, label, step) for label, step in ends]
-    labels = [np.where(label == 0.0, y, label) for label, _ in ends]
-    are_alike = (labels[0] == labels[1]) & (points[0] == points[1]).all(axis=1)
+    are_alike = (ends[0][1] == ends[1][1]) & (ends[0][0] == ends[1][0]).all(axis=1)
     shares = np.where(are_alike, 0.0, moves.shares)
-    weights = np.concatenate([shares * mass, (1.0 - shares) * mass])
-    atoms = np.flatnonzero(weights > 0.0)
-    atoms = atoms[np.argsort(atoms % len(X), kind="stable")]  # sample by sample
-    source, atom_weights = atoms % len(X), weights[atoms]
-    atom_points, atom_labels = np.concatenate(points)[atoms], np.concatenate(labels)[atoms]
-    costs = _lengths(atom_points - X[source], oracle.ball.norm)
-    costs[atom_labels != y[source]] += oracle.ball.kappa
-    margins = atom_labels * (times(atom_points, w) + intercept)
-    return WorstCaseDistribution(
-        points=atom_points,
-        labels=atom_labels,
-        weights=atom_weights,
-        source_index=source,
-        transport_cost=dot(atom_weights, costs),
-        risk=dot(atom_weights, Hinge().value(margins)),
-    )
+    return WorstCaseDistribution.between(ends, shares, oracle.mass)
 
 
 def _lengths(moves: Array, norm: Norm) -> Array:

@@ -362,6 +362,10 @@ class Features(ABC):
                 "features: a map makes dense features of all values; give a dense X, or take "
                 "features='linear'"
             )
+        if X.shape[1] != self.n_sensors:  # one column would be taken for all sensors
+            raise InvalidInputError(
+                "X", f"must have {self.n_sensors} columns, as the feature map", f"got {X.shape[1]}"
+            )
         with np.errstate(over="ignore", invalid="ignore"):  # whoever sums them up refuses infinity
             return np.ascontiguousarray(self.of_shares((X - self.low) / self.width))
 
@@ -385,6 +389,11 @@ class Features(ABC):
             "groups": groups,
             "support": None if box is None else (box.low, box.high),
         }
+
+    def in_front(self, X: Matrix, ball: Mapping[str, Any]) -> tuple[Array, dict[str, Any]]:
+        """What guards a linear model of the features: rows, and a ball's settings by name."""
+        agreed = (ball["epsilon"], ball["kappa"], ball["norm"], ball.get("support"))
+        return self.apply(X), {**ball, **self.ball(*agreed)}
 
     def rescaled(self, offset: Array, scale: Array) -> Self:
         """The same features of readings r, where the sensors here are (r - offset) / scale."""
@@ -441,12 +450,11 @@ class AdditiveFeatures(Features):
     def slopes(self, X: Array, weights: Array) -> Array:
         """See :class:`Features`."""
         shares, K, m = (X - self.low) / self.width, self.n_knots, self.pair_knots
-        steep = weights[: self.n_sensors * K].reshape(-1, K) * self.span[:, None]
+        ramps_of, own = self.split(weights)
         piece = np.clip(np.floor(shares * K), 0, K - 1).astype(np.intp)
-        found = steep[np.arange(self.n_sensors), piece]
+        found = (ramps_of * self.span[:, None])[np.arange(self.n_sensors), piece]
         if self.pairs:
             first, second = self.pair_places
-            own = weights[self.n_sensors * K :].reshape(-1, m, m) * self.pair_prices[:, None, None]
             ramps = self._ramps(shares, m, ends=False)
             on = np.floor(shares * m)[:, :, None] == np.arange(m)
             along = np.einsum("npa,pab,npb->np", on[:, first], own, ramps[:, second], optimize=True)
@@ -496,14 +504,13 @@ class AdditiveFeatures(Features):
         if not self.pairs:
             return bound
         K, m = self.n_knots, self.pair_knots
-        pieces = weights[: self.n_sensors * K].reshape(-1, K)
+        pieces, products = self.split(weights)
         # Each coarse piece meets some fine ones: by sensor and coarse piece, both ends of them.
         meet = (np.arange(K) < np.arange(1, m + 1)[:, None] * K / m) & (
             np.arange(1, K + 1) > np.arange(m)[:, None] * K / m
         )
         low = np.where(meet, pieces[:, None, :], np.inf).min(axis=2)
         high = np.where(meet, pieces[:, None, :], -np.inf).max(axis=2)
-        products = weights[self.n_sensors * K :].reshape(-1, m, m) * self.pair_prices[:, None, None]
         for places, turned in zip(
             self.pair_places, (products, products.swapaxes(1, 2)), strict=True
         ):
@@ -527,15 +534,25 @@ class AdditiveFeatures(Features):
         pairs = [list(pair) for pair in self.pairs]
         return {"n_knots": self.n_knots, "pairs": pairs, "pair_knots": self.pair_knots}
 
+    def split(self, weights: Array) -> tuple[Array, Array]:
+        """Weights of ramps by sensor and knot, and those of products, times their prices, by pair.
+
+        Any axes in front are kept.
+        """
+        n_ramps, m = self.n_sensors * self.n_knots, self.pair_knots
+        front = weights.shape[:-1]
+        ramps = weights[..., :n_ramps].reshape(*front, self.n_sensors, self.n_knots)
+        products = weights[..., n_ramps:].reshape(*front, len(self.pairs), m, m)
+        return ramps, products * self.pair_prices[:, None, None]
+
     def curves(self, weights: Array) -> tuple[Array, Array]:
         """What each sensor adds to a score: readings at the knots, and the values there.
 
         Two arrays of shape (n_sensors, n_knots + 1). Between knots, and beyond the last ones, the
         curves are straight; all are 0 at the lower limit.
         """
-        slopes = weights[: self.n_sensors * self.n_knots].reshape(self.n_sensors, -1)
         knots = np.arange(self.n_knots + 1) / self.n_knots
-        rises = slopes * self.span[:, None] / self.n_knots
+        rises = self.split(weights)[0] * self.span[:, None] / self.n_knots
         values = np.concatenate([np.zeros((self.n_sensors, 1)), np.cumsum(rises, axis=1)], axis=1)
         return self.low[:, None] + self.width[:, None] * knots, values
 
@@ -545,11 +562,18 @@ class AdditiveFeatures(Features):
         At shares 0, 1/m, ..., 1 of both ranges; bilinear between, constant beyond.
         """
         m = self.pair_knots
-        own = weights[self.n_sensors * self.n_knots :].reshape(-1, m, m)
         values = np.zeros((len(self.pairs), m + 1, m + 1))
-        steps = own * self.pair_prices[:, None, None] / m**2
+        steps = self.split(weights)[1] / m**2
         values[:, 1:, 1:] = steps.cumsum(axis=1).cumsum(axis=2)
         return values
+
+    def pair_slopes(self, weights: Array) -> Array:
+        """How steep the surfaces of each sensor can be together, per unit of its reading."""
+        surfaces, steepest = self.surfaces(weights), np.zeros(self.n_sensors)
+        for axis, sensors in enumerate(self.pair_places, start=1):
+            rises = np.abs(np.diff(surfaces, axis=axis)).max(axis=(1, 2)) * self.pair_knots
+            np.add.at(steepest, sensors, rises / self.width[sensors])
+        return steepest
 
 
 @dataclass(frozen=True, eq=False)
@@ -607,8 +631,13 @@ class FourierFeatures(Features):
             largest = float(np.linalg.norm(moves, axis=0).max())
         elif norm == "l2":
             largest = float(np.linalg.norm(moves, ord=2))
-        else:
-            largest = _largest_on_cube(moves)
+        elif self.n_sensors <= _MOST_CORNERS:  # the largest over a cube is at a corner
+            gram, corners = moves.T @ moves, _corners(self.n_sensors)
+            squares = np.einsum("ci,ij,cj->c", corners, gram, corners, optimize=True)
+            largest = float(np.sqrt(squares.max()))
+        else:  # of too many corners a bound
+            by_size = np.sqrt(self.n_sensors) * np.linalg.norm(moves, ord=2)
+            largest = float(min(by_size, np.sqrt(np.abs(moves.T @ moves).sum())))
         return largest * (1.0 + _ROUNDING)
 
     def steepness(self, weights: Array, norm: Norm) -> float:
@@ -643,17 +672,6 @@ def _corners(n_sensors: int) -> Array:
     """Of the cube |s| <= 1, one of s and -s each: what is measured there is the same for both."""
     places = np.arange(2 ** (n_sensors - 1))[:, None] >> np.arange(n_sensors) & 1
     return np.asarray(1.0 - 2.0 * places)
-
-
-def _largest_on_cube(moves: Array) -> float:
-    """The largest ||moves s||_2 over |s| <= 1: at a corner; a bound where there are many."""
-    n_sensors = moves.shape[1]
-    if n_sensors <= _MOST_CORNERS:
-        gram, corners = moves.T @ moves, _corners(n_sensors)
-        return float(np.sqrt(np.einsum("ci,ij,cj->c", corners, gram, corners, optimize=True).max()))
-    by_size = np.sqrt(n_sensors) * np.linalg.norm(moves, ord=2)
-    by_entries = np.sqrt(np.abs(moves.T @ moves).sum())
-    return float(min(by_size, by_entries))
 
 
 def _longest_sum(heights: Array, turns: Array) -> float:

@@ -116,6 +116,18 @@ class _Pool:
             cheap, dear = (middle, dear) if middle.cost <= epsilon else (cheap, middle)
         return _Mixture(dear, cheap, (epsilon - cheap.cost) / (dear.cost - cheap.cost), price)
 
+    def distribution(self, best: _Mixture) -> WorstCaseDistribution:
+        """At most two atoms per row."""
+        rows, ends = np.arange(len(self.target.y)), []
+        for places in (best.dear.places, best.cheap.places):
+            points, labels = (
+                np.array([each[place][row] for row, place in enumerate(places.tolist())])
+                for each in (self.points, self.labels)
+            )
+            ends.append((points, labels, self.costs[rows, places], self.losses[rows, places]))
+        shares = np.where(best.dear.places == best.cheap.places, 1.0, best.share)
+        return WorstCaseDistribution.between(ends, shares, self.target.mass)
+
 
 @dataclass(frozen=True, eq=False)
 class _Choice:
@@ -153,8 +165,21 @@ class _Mover(ABC):
         self.target, self.label = target, label
 
     def first(self) -> list[Array]:
-        """Places that do not depend on the price."""
-        return []
+        """Places that do not depend on the price.
+
+        Where curves go on straight for ever, all rows go where they lose most, [flips].
+        """
+        target, features, norm = self.target, self.target.features, self.target.ball.norm
+        if target.ball.box is not None or not isinstance(features, AdditiveFeatures):
+            return []
+        knots, values = features.curves(target.w)
+        slopes = -self.label * np.diff(values, axis=1) / np.diff(knots, axis=1)
+        down, up = -slopes[:, 0], slopes[:, -1]
+        rates = np.maximum(np.maximum(down, up), 0.0)
+        if not rates.any():
+            return []
+        way = np.where(up >= down, 1.0, -1.0) * dual_norm_subgradient(rates, norm)
+        return [target.X + _FAR * float(np.median(features.span)) * way]
 
     @abstractmethod
     def better(self, price: float, pool: _Pool) -> list[Array]:
@@ -277,7 +302,8 @@ class _Climber(_Mover):
         """See :class:`_Mover`."""
         X, unit = self.target.X, float(np.median(self.target.features.span))
         everyone = np.arange(len(X))
-        return [self._uphill(everyone, X, np.full(len(X), unit * share)) for share in _RADII]
+        near = [self._uphill(everyone, X, np.full(len(X), unit * share)) for share in _RADII]
+        return near + super().first()
 
     def better(self, price: float, pool: _Pool) -> list[Array]:
         """See :class:`_Mover`; around the places of the rows that gain most."""
@@ -370,7 +396,7 @@ def attack_sensors(target: Target) -> WorstCaseDistribution:
     pool.add(target.X, target.y)
     pool.add(target.X, -target.y)
     for mover in movers:
-        for points in [*mover.first(), *_far_away(target, mover.label)]:
+        for points in mover.first():
             pool.add(points, np.full(len(points), mover.label))
     best = pool.best()
     for _ in range(_ROUNDS):
@@ -383,42 +409,4 @@ def attack_sensors(target: Target) -> WorstCaseDistribution:
         unit = 1.0 + abs(bound)
         if bound - best.loss <= _SAME * unit or best.loss - before < movers[0].worth_it * unit:
             break
-    return _distribution(pool, best)
-
-
-def _far_away(target: Target, label: float) -> list[Array]:
-    """Where curves go on straight for ever, all rows go where they lose most, [flips]."""
-    features = target.features
-    if target.ball.box is not None or not isinstance(features, AdditiveFeatures):
-        return []
-    knots, values = features.curves(target.w)
-    slopes = -label * np.diff(values, axis=1) / np.diff(knots, axis=1)
-    down, up = -slopes[:, 0], slopes[:, -1]
-    rates = np.maximum(np.maximum(down, up), 0.0)
-    if not rates.any():
-        return []
-    way = np.where(up >= down, 1.0, -1.0) * dual_norm_subgradient(rates, target.ball.norm)
-    return [target.X + _FAR * float(np.median(features.span)) * way]
-
-
-def _distribution(pool: _Pool, best: _Mixture) -> WorstCaseDistribution:
-    """At most two atoms per row."""
-    rows = np.arange(len(pool.target.y))
-    is_one = best.dear.places == best.cheap.places
-    places = np.concatenate([best.dear.places, best.cheap.places])
-    dear = np.where(is_one, 1.0, best.share)
-    shares = np.concatenate([dear, 1.0 - dear])
-    source = np.concatenate([rows, rows])
-    weights = shares * pool.target.mass[source]
-    atoms = np.flatnonzero(weights > 0.0)
-    atoms = atoms[np.argsort(source[atoms], kind="stable")]  # sample by sample
-    source, places, weights = source[atoms], places[atoms], weights[atoms]
-    pairs = list(zip(places.tolist(), source.tolist(), strict=True))
-    return WorstCaseDistribution(
-        points=np.array([pool.points[place][row] for place, row in pairs]),
-        labels=np.array([pool.labels[place][row] for place, row in pairs]),
-        weights=weights,
-        source_index=source,
-        transport_cost=dot(weights, pool.costs[source, places]),
-        risk=dot(weights, pool.losses[source, places]),
-    )
+    return pool.distribution(best)

@@ -393,39 +393,51 @@ def worst_case_risk(
     4.6
     """
     ball: dict[str, Any] = {"epsilon": epsilon, "kappa": kappa, "norm": norm, "support": support}
-    rest: dict[str, Any] = {"worst_case": worst_case, "loss": loss}
+    ball |= {"worst_case": worst_case, "loss": loss}
     intercept = check_finite(intercept, "intercept")
-    sensors = check_matrix(X)
     made = features
     if not isinstance(features, Features):
-        made = make_features(features, sensors.shape[1], support)
+        made = make_features(features, check_matrix(X).shape[1], support)
     with np.errstate(over="ignore", invalid="ignore"):
         if made is None:
-            return RiskOracle(X, y, **ball, **rest, sample_weight=sample_weight)(w, intercept)
+            return RiskOracle(X, y, **ball, sample_weight=sample_weight)(w, intercept)
         if worst_case == "paper":
             raise UnsupportedError("worst_case='paper' is for features='linear' only; use 'exact'")
-        if not np.allclose(made.width, made.span, rtol=1e-9, atol=0.0):
-            raise InvalidInputError(
-                "features",
-                "must be of sensors in the unit of epsilon, as in training",
-                "they are of readings in other units: scale X as in training, and give that map",
-            )
-        guarded = Ball.checked(made.n_sensors, **ball, **rest)
-        if guarded.box is not None:
-            check_inside(sensors, guarded.box, getattr(X, "columns", None))
-        ball = made.ball(epsilon, kappa, norm, support)
-        oracle = RiskOracle(made.apply(sensors), y, **ball, **rest, sample_weight=sample_weight)
-        certified = oracle(w, intercept)
-        weights = check_vector(w, "w", made.n_outputs, "features")
-        # What is known of this score may be less than L times the norm of its weights.
-        least = oracle.loss.lipschitz * made.steepness(weights, norm)
-        flips = kernels.LabelFlips(
-            y=oracle.y, mass=oracle.mass, epsilon=guarded.epsilon, kappa=guarded.kappa
+        return _bounds_of_sensors(made, w, intercept, X, y, ball, sample_weight)
+
+
+def _bounds_of_sensors(
+    made: Features,
+    w: Any,
+    intercept: float,
+    X: Any,
+    y: Any,
+    ball: dict[str, Any],
+    sample_weight: Any,
+) -> WorstCaseRisk:
+    """From above what is certified, from below what an attack reaches, [map] and [attack]."""
+    if not np.allclose(made.width, made.span, rtol=1e-9, atol=0.0):
+        raise InvalidInputError(
+            "features",
+            "must be of sensors in the unit of epsilon, as in training",
+            "they are of readings in other units: scale X as in training, and give that map",
         )
-        margins = oracle.margins(weights, intercept)
-        steep = flips.worst_case(*_losses(oracle.loss, margins), least)
-        target = Target(made, weights, intercept, sensors, oracle.y, oracle.mass, guarded)
-        reached = attack_sensors(target).risk
+    sensors = check_matrix(X)
+    guarded = Ball.checked(made.n_sensors, **ball)
+    if guarded.box is not None:
+        check_inside(sensors, guarded.box, getattr(X, "columns", None))
+    rows, of_features = made.in_front(sensors, ball)
+    oracle = RiskOracle(rows, y, **of_features, sample_weight=sample_weight)
+    certified = oracle(w, intercept)
+    weights = check_vector(w, "w", made.n_outputs, "features")
+    # What is known of this score may be less than L times the norm of its weights.
+    least = oracle.loss.lipschitz * made.steepness(weights, guarded.norm)
+    flips = kernels.LabelFlips(
+        y=oracle.y, mass=oracle.mass, epsilon=guarded.epsilon, kappa=guarded.kappa
+    )
+    steep = flips.worst_case(*_losses(oracle.loss, oracle.margins(weights, intercept)), least)
+    target = Target(made, weights, intercept, sensors, oracle.y, oracle.mass, guarded)
+    reached = attack_sensors(target).risk
     value = min(certified.value, steep.value)
     if not reached <= value + _PROOF_TOLERANCE * (1.0 + abs(value)):
         raise NumericalError(
@@ -433,7 +445,7 @@ def worst_case_risk(
             "sensors or weights differ too much in scale; rescale them"
         )
     # Per unit of the sensors' radius, which is L units of the features'.
-    multiplier = certified.multiplier * made.stretch(norm)
+    multiplier = certified.multiplier * made.stretch(guarded.norm)
     if steep.value < certified.value:
         multiplier = steep.multiplier
     return certified._replace(value=value, multiplier=multiplier, proof=reached)

@@ -198,7 +198,12 @@ class ADMM(Algorithm[ADMMState]):
         """The weighted mean."""
         vectors = replies.rows("vector", state.vectors)
         rhos = np.where(replies.present, state.rho, state.rhos)
-        w = self._mean(federation, state, vectors, rhos)
+        has_answered = ~np.isnan(rhos)  # ever; the mean is theirs
+        alphas, w = np.where(has_answered, federation.alphas, 0.0), state.w
+        if has_answered.all():
+            w = trimmed_mean(vectors, federation.alphas, self.trim)
+        elif alphas.any():
+            w = trimmed_mean(vectors, alphas / alphas.sum(), self.trim)
         own = vectors - state.duals  # w_g, from what the clients sent
         if self.relaxation != 1.0:
             own = (own - (1.0 - self.relaxation) * state.w) / self.relaxation
@@ -225,17 +230,6 @@ class ADMM(Algorithm[ADMMState]):
             residuals=residuals,
             evidence=self.observed(federation, state, replies),
         )
-
-    def _mean(self, federation: Federation, state: ADMMState, vectors: Array, rhos: Array) -> Array:
-        """Of all who have ever answered."""
-        alphas = federation.alphas
-        silent = np.isnan(rhos)
-        if silent.any():
-            alphas = np.where(silent, 0.0, alphas)
-            if not alphas.any():
-                return state.w
-            alphas = alphas / alphas.sum()
-        return trimmed_mean(vectors, alphas, self.trim)
 
     def _residuals(self, federation: Federation, state: ADMMState, replies: Replies) -> Residuals:
         """Of the round before: only then did clients see the w that theirs went into."""
