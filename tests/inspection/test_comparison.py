@@ -169,3 +169,17 @@ def test_what_cannot_be_compared_is_refused(model, training, test_rows):
         compare(model, test_rows, training.of("north"))
     with pytest.raises(UnsupportedError, match="one of FedSVC"):
         compare(replace(model, estimator="FedSVC"), test_rows, training)
+
+
+def test_models_beside_one_with_curves_have_curves_too(training):
+    """Faults on both sides of a range: no straight model ranks them."""
+    rng = np.random.default_rng(0)
+    X = rng.random((400, 4))
+    y = np.where(np.abs(X[:, 0] - 0.5) > 0.4, "Fault", "ok")
+    bent = Rows(X, y, np.repeat(PLANTS, 100), training.feature_names)
+    params = {"epsilon": 0.001, "features": "additive", "tol": 1e-3}
+    model = train(FitSettings(params=params, tune=False), bent).model
+    found = by_name(compare(model, bent, bent))
+    for kind in ("local", "federated", "central"):
+        assert found[kind, "all"].average_precision > 0.9, kind
+    assert found["logistic", "all"].average_precision < 0.6

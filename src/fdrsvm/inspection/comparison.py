@@ -41,7 +41,10 @@ Tune: TypeAlias = Callable[[LinearModel, Rows], float]
 
 LOCAL, FEDERATED, CENTRAL = "local", "federated", "central"
 LOGISTIC, BOOSTING = "logistic", "boosting"
-_SHARED = ("kappa", "norm", "support", "loss", "tol", "fit_intercept", "class_weight", "outside")
+_SHARED = (
+    *("features", "kappa", "norm", "support", "loss", "tol", "fit_intercept", "class_weight"),
+    "outside",
+)
 
 
 def tell_nobody(said: str) -> None:
