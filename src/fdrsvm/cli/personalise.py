@@ -203,7 +203,8 @@ def _show(made: Personal, model: LinearModel, name: str) -> None:
         fault = str(model.classes[model.positive])
         counted = [f"{fault!r} found", "false alarms", "score by the goal"]
     mean = "" if model.positive is not None else ", mean over classes"
-    show_table(["model", *counted, f"worst-case risk{mean}"], rows)
+    at_most = "" if model.features is None else " at most"
+    show_table(["model", *counted, f"worst-case risk{at_most}{mean}"], rows)
     say()
     if made.folds:
         say_words(
@@ -211,11 +212,16 @@ def _show(made: Personal, model: LinearModel, name: str) -> None:
             "five after the other; the shared model may have trained with all of them."
         )
     bound, gap = float(np.mean(made.lower_bound)), float(np.mean(made.gap_after))
-    say_words(
-        f"The worst-case risk is exact, for this plant's rows. No linear model of these features "
-        f"has one below {number(bound)} here: proved; {100.0 * gap:.3g} % is the most that "
-        "another model could save."
+    proved = (
+        "The worst-case risk is exact, for this plant's rows. No linear model of these features "
+        f"has one below {number(bound)} here: proved"
     )
+    if model.features is not None:
+        proved = (
+            "The worst-case risk of this plant's sensors is at most what the table says: proved. "
+            f"For no model of this feature map can less than {number(bound)} be proved so here"
+        )
+    say_words(f"{proved}; {100.0 * gap:.3g} % is the most that another model could save.")
 
 
 def _counted(counts: object, positive: int | None) -> list[str]:

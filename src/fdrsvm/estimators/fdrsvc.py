@@ -107,9 +107,9 @@ class FDRSVC(FederatedClassifier):
     metric : {"auto", "none", "second-moments"}
         Of the bundle: "second-moments" makes fewer rounds of the clients' second moments, the sum
         of x x' over a client's rows, which each gives once. "auto" does so from 100 features on,
-        and with ``secure_aggregation``; there only clients with two rows for each feature give
-        them, as plants do over Flower. Not with a blur or a resolution, which exact sums would
-        undo. Up to 1000 features.
+        and with ``secure_aggregation``; there only clients with two rows for each feature, of which
+        none stands alone, give them, as plants do over Flower. Not with a blur or a resolution,
+        which exact sums would undo. Up to 1000 features.
     points_per_round : int, optional
         Of the bundle: at how many models, up to 6, clients are asked in a round. More are fewer
         rounds and more work in each: 4 or 6 where an answer takes seconds to travel. By default 2,
