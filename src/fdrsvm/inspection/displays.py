@@ -584,19 +584,16 @@ class CurvesDisplay(_Display):
             raise InvalidInputError("ax", f"must be {n_shown} Axes", f"got {len(axes)}")
         for each, at in zip(axes, self.shown_.tolist(), strict=False):
             if at < len(self.heights):
-                self._draw_curve(each, at)
+                each.plot(self.readings[at], self.heights[at], color=drawing.COLOURS[0])
+                each.axhline(0.0, color=drawing.GREY, linewidth=0.8)
+                each.set_xlabel(drawing.plain_text(self.feature_names[at], _LONGEST_CLASS))
+                each.set_ylabel(self._towards)
+                drawing.finish(each)
             else:
                 self._draw_surface(each, at - len(self.heights))
             each.locator_params(axis="x", nbins=_FEW_TICKS)
         axes[0].figure.suptitle(drawing.plain_text((self.name if name is None else name) or ""))
         return self._drawn_on(tuple(axes[:n_shown]))
-
-    def _draw_curve(self, ax: Any, p: int) -> None:
-        ax.plot(self.readings[p], self.heights[p], color=drawing.COLOURS[0])
-        ax.axhline(0.0, color=drawing.GREY, linewidth=0.8)
-        ax.set_xlabel(drawing.plain_text(self.feature_names[p], _LONGEST_CLASS))
-        ax.set_ylabel(self._towards)
-        drawing.finish(ax)
 
     @property
     def _towards(self) -> str:

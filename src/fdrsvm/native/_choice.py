@@ -15,11 +15,7 @@ _AGAIN = "install it again with `pip install --force-reinstall fdr-svm`"
 def runnable_levels() -> list[str]:
     """Instruction sets that were compiled and that this processor can run, the best first."""
     runs_here = _load("_processor").levels()
-    return [
-        level
-        for level in LEVELS
-        if level in runs_here and find_spec(f"fdrsvm.native._core_{level}") is not None
-    ]
+    return [level for level in LEVELS if level in runs_here and _is_compiled(level)]
 
 
 def choose_level(forced: str | None) -> str:
@@ -48,3 +44,7 @@ def _load(name: str) -> ModuleType:
             "the compiled part of fdrsvm is missing, or was made for another Python, processor or "
             f"system; {_AGAIN} ({error})"
         ) from error
+
+
+def _is_compiled(level: str) -> bool:
+    return find_spec(f"fdrsvm.native._core_{level}") is not None
