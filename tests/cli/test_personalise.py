@@ -52,6 +52,7 @@ def test_what_is_said_is_what_is_written(shifted, home, capsys):
     assert f"{shared[0][1]:g} of {n_healthy}" in table[1]
     assert f"{record['risk_before']:.4g}" in table[1]
     assert f"{record['risk_after']:.4g}" in table[2]
+    assert "The worst-case risk (mean hinge loss) is exact" in " ".join(out.split())
     assert f"below {record['lower_bound']:.4g} here" in " ".join(out.split())
     X, y = rows_of("north")
     before, after = (np.mean(load_model(p).predict(X) == y) for p in (shifted, path))
@@ -119,7 +120,13 @@ def test_curves_stay_curves_of_readings(home, tmp_path, capsys):
     assert call(capsys, *command, "--set", "epsilon=0.01", "--output", tmp_path / "run")[0] == 0
     model, own = tmp_path / "run" / "model.safetensors", tmp_path / "own.safetensors"
     plant = home / "plants" / "south.csv"
-    assert call(capsys, "personalise", model, plant, "--how", "retune", "--output", own)[0] == 0
+    code, out, _ = call(capsys, "personalise", model, plant, "--how", "retune", "--output", own)
+    assert code == 0
+    said = " ".join(out.split())
+    assert (
+        "is at most this, for this plant's rows: proved. For no model of this feature map" in said
+    )
+    assert "The goal is balanced accuracy" in said
     old, new = load_model(model), load_model(own)
     (scale,) = new.record["personal"]["scale"]["array"]
     np.testing.assert_allclose(new.coef, scale * old.coef, rtol=1e-9)
@@ -187,6 +194,7 @@ def test_a_plant_whose_radius_is_not_known_is_told_which_are(model, home, tmp_pa
     plant = write_csv(tmp_path / "east.csv", *rows_of("north"))
     said = error_line(capsys, "personalise", path, plant)
     assert all(repr(name) in said for name in CLIENTS)
+    assert "--client NAME=FILE" in said
     assert call(capsys, "personalise", path, "--client", f"north={plant}")[0] == 0
 
 
