@@ -52,7 +52,6 @@ def test_what_is_said_is_what_is_written(shifted, home, capsys):
     assert f"{shared[0][1]:g} of {n_healthy}" in table[1]
     assert f"{record['risk_before']:.4g}" in table[1]
     assert f"{record['risk_after']:.4g}" in table[2]
-    assert "The worst-case risk (mean hinge loss) is exact" in " ".join(out.split())
     assert f"below {record['lower_bound']:.4g} here" in " ".join(out.split())
     X, y = rows_of("north")
     before, after = (np.mean(load_model(p).predict(X) == y) for p in (shifted, path))
@@ -120,13 +119,13 @@ def test_curves_stay_curves_of_readings(home, tmp_path, capsys):
     assert call(capsys, *command, "--set", "epsilon=0.01", "--output", tmp_path / "run")[0] == 0
     model, own = tmp_path / "run" / "model.safetensors", tmp_path / "own.safetensors"
     plant = home / "plants" / "south.csv"
-    code, out, _ = call(capsys, "personalise", model, plant, "--how", "retune", "--output", own)
+    code, told, _ = call(capsys, "personalise", model, plant, "--how", "retune", "--output", own)
     assert code == 0
-    said = " ".join(out.split())
-    assert (
-        "is at most this, for this plant's rows: proved. For no model of this feature map" in said
-    )
-    assert "The goal is balanced accuracy" in said
+    # The worst case of the sensors may be smaller: no word of "exact", nor of all models.
+    assert "worst-case risk at most" in told
+    assert "no model of this feature map" in " ".join(told.split())
+    assert "exact" not in told
+    assert "The goal is balanced accuracy" in " ".join(told.split())
     old, new = load_model(model), load_model(own)
     (scale,) = new.record["personal"]["scale"]["array"]
     np.testing.assert_allclose(new.coef, scale * old.coef, rtol=1e-9)

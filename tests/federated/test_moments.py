@@ -16,7 +16,13 @@ from fdrsvm.federated.checkpoint import CheckpointFolder
 from fdrsvm.federated.federation import Federation
 from fdrsvm.federated.limits import Limits
 from fdrsvm.federated.messages import Update
-from fdrsvm.federated.moments import judge_moments, metric_of, packed_moments, unpacked
+from fdrsvm.federated.moments import (
+    judge_moments,
+    largest_part,
+    metric_of,
+    packed_moments,
+    unpacked,
+)
 from fdrsvm.federated.screen import Screen
 from fdrsvm.federated.secure.secure_sums import SecureSum
 
@@ -67,6 +73,7 @@ def test_moments_are_sums_over_rows(is_sparse):
     [
         (2 * WIDTH, {}, True),
         (2 * WIDTH - 1, {}, False),
+        (2 * WIDTH, {"size": 1e160}, False),
         (2 * WIDTH - 1, {"moments": True}, True),
         (40, {"moments": False}, False),
         (40, {"blur": 1}, False),
@@ -75,8 +82,25 @@ def test_moments_are_sums_over_rows(is_sparse):
 )
 def test_who_gives_moments(n_rows, settings, gives):
     X, y = make_parts(n_rows)[0]
+    X = X * settings.pop("size", 1.0)
     client = make_client("a", X, y, fit_intercept=True, **settings)
-    assert packed_moments(client).any() == gives
+    with np.errstate(over="ignore"):
+        moments = packed_moments(client)
+    assert moments.any() == gives
+
+
+@pytest.mark.parametrize("n_alone", [1, 2])
+def test_moments_that_show_a_row_are_kept(n_alone):
+    """One machine in a hundred has an option: its column of the moments would be its row."""
+    X, y = make_parts(100)[0]
+    X[:, 0] = np.arange(len(X)) < n_alone
+    told = unpacked(packed_moments(make_client("a", X, y, fit_intercept=True, moments=True)))
+    assert np.allclose(told[0] / told[0, -1], [*X[0], 1.0]) == (n_alone == 1)
+    client = make_client("a", X, y, fit_intercept=True)
+    assert packed_moments(client).any() == (n_alone > 1)
+    Z = np.column_stack([X, np.ones(len(X))])
+    parts = np.einsum("np,pn->n", Z, np.linalg.solve(told, Z.T)) / len(Z)
+    assert largest_part(client, told) == pytest.approx(parts.max(), rel=1e-9)
 
 
 # --- what is believed ---

@@ -187,6 +187,14 @@ def test_a_turn_lies_beyond_a_valley_if_need_be():
     # Score -2 + .6 = -1.4 at 0.4; 0 only to the left of the valley, at 0: it is -8 x there.
     assert flip.points[0, 0] == pytest.approx(0.0, abs=1e-8)
     assert flip.lower_bound[0] == pytest.approx(0.4, rel=1e-8)
+    # A flat rise behind a deep valley: from -1 at 0.5 over -6 at 0.25 to 0 at 0.25 - 6 / 0.1.
+    model = LinearModel.checked(
+        [[-0.1, 20.0, 0.0, 0.0]], [-5.975], (0, 1), estimator="other", features=features
+    )
+    assert model.decision_function([[0.5], [0.25]]) == pytest.approx([-1.0, -6.0])
+    flip = flipping_perturbation(model, [[0.5]])
+    assert flip.points[0, 0] == pytest.approx(0.25 - 60.0)
+    assert flip.lower_bound[0] == pytest.approx(60.25)
 
 
 @pytest.mark.parametrize("norm", NORMS)

@@ -1,5 +1,7 @@
 """Feature maps: what they are, how far they stretch, and what a model of theirs says of sensors."""
 
+import json
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -164,6 +166,9 @@ def test_features_and_maps_come_back_from_plain_values():
         back = read_features(features.kind, features.settings(), features.arrays())
         X = rng.normal(size=(5, 3))
         np.testing.assert_array_equal(back.apply(X), features.apply(X))
+    # Also from the numbers of a grid, np.arange(3, 7) for one.
+    numpys = AdditiveMap(n_knots=np.int64(3), pairs=np.array([[1, 0]]), pair_knots=np.int32(2))
+    assert json.dumps(numpys.over(2).settings())
 
 
 def test_waves_are_nearly_the_gaussian_kernel():

@@ -241,6 +241,8 @@ def show_proof(model: LinearModel, counts: Mapping[str, int]) -> None:
 
     certificate = model.certificate
     objective = "objective" if model.estimator == "FedSVC" else "worst-case risk"
+    if model.features is not None:
+        objective += " at most"  # of the sensors; of the map's features it is exact, [map]
     headings = ["rounds", objective, "lower bound", "certified gap"]
     facts = []
     for one in proved(model):

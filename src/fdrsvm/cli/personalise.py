@@ -205,7 +205,9 @@ def _show(made: Personal, model: LinearModel, name: str, goal: str) -> None:
     if made.folds and fault is not None:
         counted = [f"{fault!r} found", "false alarms", "score by the goal"]
     mean = "" if fault is not None else ", mean over classes"
-    show_table(["model", *counted, f"worst-case risk{mean}"], rows, spare=counted[-1:])
+    at_most = "" if model.features is None else " at most"
+    risk = f"worst-case risk{at_most}{mean}"
+    show_table(["model", *counted, risk], rows, spare=counted[-1:])
     say()
     if made.folds:
         say_words(
@@ -214,15 +216,16 @@ def _show(made: Personal, model: LinearModel, name: str, goal: str) -> None:
             f"{goal_in_words(read_goal(goal), fault)}: the higher the score, the better."
         )
     bound, gap = float(np.mean(made.lower_bound)), float(np.mean(made.gap_after))
-    proved = f"has one below {number(bound)} here: proved;"
-    exact = "is exact, for this plant's rows. No linear model of these features"
-    if model.features is not None:  # as of training, the risk is an upper bound
-        exact = "is at most this, for this plant's rows: proved."
-        proved = f"For no model of this feature map would less than {number(bound)} be proved here;"
-    say_words(
-        f"The worst-case risk (mean hinge loss) {exact} {proved} {100.0 * gap:.3g} % is the most "
-        "that another model could save."
+    proved = (
+        "The worst-case risk is exact, for this plant's rows. No linear model of these features "
+        f"has one below {number(bound)} here: proved"
     )
+    if model.features is not None:
+        proved = (
+            "The worst-case risk of this plant's sensors is at most what the table says: proved. "
+            f"For no model of this feature map can less than {number(bound)} be proved so here"
+        )
+    say_words(f"{proved}; {100.0 * gap:.3g} % is the most that another model could save.")
 
 
 def _counted(counts: object, positive: int | None) -> list[str]:

@@ -16,6 +16,7 @@ from fdrsvm.errors import ConvergenceWarning, UnsupportedError
 from fdrsvm.estimators.advice import look_at_columns
 from fdrsvm.estimators.base import LinearClassifier
 from fdrsvm.federated.methods import Bundle
+from fdrsvm.federated.methods.bundle import POINTS_ALONE
 from fdrsvm.federated.rounds import Callback, Stop
 from fdrsvm.federated.train import make_problems, train
 from fdrsvm.risk.ball import Support
@@ -198,7 +199,7 @@ stop_reason_, n_clipped_, n_features_in_, feature_names_in_
         ball |= {"support": self.support, "loss": self.loss}
         result = train(
             make_problems(data.clients, epsilons, kappas, features=self.feature_map_, **ball),
-            Bundle(),
+            Bundle(points_per_round=2 if self.feature_map_ is None else POINTS_ALONE),
             max_rounds=self.max_iter,
             tol=self.tol,
             callbacks=self.callbacks,

@@ -18,7 +18,7 @@ from fdrsvm.decision.histograms import Aim
 from fdrsvm.errors import InvalidInputError, UnsupportedError
 from fdrsvm.estimators.base import FederatedClassifier, LinearClassifier
 from fdrsvm.federated.methods import ADMM, ADMMSC, Bundle, Subgradient
-from fdrsvm.federated.methods.bundle import METRICS, MetricName
+from fdrsvm.federated.methods.bundle import METRICS, POINTS_ALONE, MetricName
 from fdrsvm.federated.methods.subgradient import StepDecay
 from fdrsvm.federated.rounds import Callback
 from fdrsvm.risk.ball import WORST_CASES, Support, WorstCase
@@ -26,7 +26,6 @@ from fdrsvm.risk.feature_maps import AdditiveMap, read_map
 
 __all__ = ["FDRSVC"]
 
-_POINTS, _POINTS_ALONE = 2, 6  # per round; of a single client whose model a map bends
 _ALGORITHMS = ("bundle", "admm", "admm-sc", "subgradient")
 
 
@@ -108,9 +107,9 @@ class FDRSVC(FederatedClassifier):
     metric : {"auto", "none", "second-moments"}
         Of the bundle: "second-moments" makes fewer rounds of the clients' second moments, the sum
         of x x' over a client's rows, which each gives once. "auto" does so from 100 features on,
-        and with ``secure_aggregation``; there only clients with two rows for each feature give
-        them, as plants do over Flower. Not with a blur or a resolution, which exact sums would
-        undo. Up to 1000 features.
+        and with ``secure_aggregation``; there only clients with two rows for each feature, of which
+        none stands alone, give them, as plants do over Flower. Not with a blur or a resolution,
+        which exact sums would undo. Up to 1000 features.
     points_per_round : int, optional
         Of the bundle: at how many models, up to 6, clients are asked in a round. More are fewer
         rounds and more work in each: 4 or 6 where an answer takes seconds to travel. By default 2,
@@ -296,7 +295,7 @@ class FDRSVC(FederatedClassifier):
             n_points = self.points_per_round
             if n_points is None:
                 is_alone = data is not None and len(data.clients) == 1
-                n_points = _POINTS_ALONE if is_alone and read_map(self.features) else _POINTS
+                n_points = POINTS_ALONE if is_alone and read_map(self.features) else 2
             return Bundle(metric=self.metric, points_per_round=n_points)
         if self.algorithm == "subgradient":
             return Subgradient(check_positive(self.step_size, "step_size"), self.step_decay)

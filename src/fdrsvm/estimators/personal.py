@@ -11,6 +11,8 @@ Folds    The plant deals its rows as in cross-validation. What is fitted at the 
 Cut      Where the shared threshold is not 0, so tuned, what is fitted has its own, from the folds.
          Else it is cut at 0, and its intercept is the plant's.
 Proof    Each risk is exact. What no model of the plant can go below is proved by its own optimum.
+         With a map both are of its features: the worst case of the sensors is at most the risk, and
+         the bound is of what models of this map can prove, [map].
 """
 
 from __future__ import annotations
@@ -92,8 +94,8 @@ class FoldScore:
 class Personal:
     """What a plant has for a model, and what is proved of it.
 
-    Risks and the bound are worst-case risks at the plant; with more than two classes arrays with
-    one entry per class.
+    Risks and the bound are worst-case risks at the plant, with a map certified ones as
+    ``objective_`` is; with more than two classes arrays with one entry per class.
 
     Attributes
     ----------

@@ -1,7 +1,7 @@
 """Second moments of the clients' rows: the metric in which the bundle projects, [moments].
 
 Client   sum_n p_n z_n z_n' over its masses p and rows z = (x, 1), or x without an intercept: the
-         upper half, row by row; zeros if it keeps them to itself
+         upper half, row by row; zeros if it keeps them to itself, as where they show a single row
 Server   their weighted sum B, in the open or under masks, and the metric B + ridge I, where the
          ridge is a hundredth of B's mean diagonal
 Believed if B could be moments of some rows within the limits: positive semidefinite up to rounding,
@@ -13,6 +13,8 @@ run slower, by steps that are shorter in some directions.
 """
 
 from __future__ import annotations
+
+from collections.abc import Iterator
 
 import numpy as np
 from scipy import sparse
@@ -30,6 +32,8 @@ LARGEST_WIDTH = 1000  # of a model: beyond, moments are 4 MB a client, and the s
 _RIDGE = 1e-2  # of the mean diagonal: where rows say little of a direction, it counts that much
 _NOT_NEGATIVE = 1e-8  # of the trace: sums of a million rows are exact to a hundredth of that
 _BLOCK = 4096  # rows of a sparse matrix that are made dense at a time
+_ALONE = 0.9  # of what moments say of some direction, from one row: so nearly that row is shown
+_NO_DIRECTION = 1e-12  # of the largest eigenvalue: what rounding leaves where no row goes
 
 
 def n_moments(width: int) -> int:
@@ -39,18 +43,39 @@ def n_moments(width: int) -> int:
 
 def packed_moments(problem: ClientProblem) -> Array:
     """What a client sends."""
-    if not problem.gives_moments:
-        return np.zeros(n_moments(problem.width))
+    width, total = problem.width, np.zeros((problem.width, problem.width))
+    if problem.gives_moments is False:
+        return np.zeros(n_moments(width))
+    for rows, mass in _blocks(problem):
+        total += products.gram(rows, mass)
+    if problem.gives_moments is None and largest_part(problem, total) > _ALONE:
+        total[:] = 0.0
+    return total[np.triu_indices(width)]
+
+
+def _blocks(problem: ClientProblem) -> Iterator[tuple[Array, Array]]:
+    """Rows z and their masses, some thousand at a time where they have to be made dense."""
     X, mass = problem.exact.X, problem.exact.mass
-    total = np.zeros((problem.width, problem.width))
     step = _BLOCK if sparse.issparse(X) else len(mass)
     for first in range(0, len(mass), step):
         part = slice(first, first + step)
         rows = X[part].toarray() if sparse.issparse(X) else X[part]
         if problem.profile.fit_intercept:
             rows = np.column_stack([rows, np.ones(len(rows))])
-        total += products.gram(plain(rows), plain(mass[part] / mass.sum()))
-    return total[np.triu_indices(problem.width)]
+        yield plain(rows), plain(mass[part] / mass.sum())
+
+
+def largest_part(problem: ClientProblem, moments: Array) -> float:
+    """The largest p z'M^-1 z of a row: 1 if M shows the row by itself, [lone-rows]."""
+    if not np.isfinite(moments).all():
+        return np.inf  # float64 has no room to tell
+    sizes = np.sqrt(np.diag(moments))
+    scale = np.divide(1.0, sizes, out=np.zeros_like(sizes), where=sizes > 0.0)
+    lengths, directions = np.linalg.eigh(moments * scale[:, None] * scale)
+    known = lengths > _NO_DIRECTION * lengths[-1]
+    turned = scale[:, None] * directions[:, known] / np.sqrt(lengths[known])
+    parts = (mass * ((rows @ turned) ** 2).sum(axis=1) for rows, mass in _blocks(problem))
+    return max(float(part.max()) for part in parts)
 
 
 def unpacked(moments: Array) -> Array:

@@ -57,8 +57,9 @@ class ClientProblem:
     resolution : float
         Risks are sent rounded up to a multiple of it and cuts' constants down, [resolution]; 0 is
         exact.
-    gives_moments : bool
-        Whether it gives its second moments to a method that asks for them, [moments].
+    gives_moments : bool or None
+        Whether it gives its second moments to a method that asks for them, [moments]; None is if no
+        row stands alone in them, [lone-rows].
     """
 
     profile: ClientProfile
@@ -69,7 +70,7 @@ class ClientProblem:
     has_solver: bool
     blur: int
     resolution: float
-    gives_moments: bool
+    gives_moments: bool | None
     _solver: dict[str, Any] = field(default_factory=dict, init=False, repr=False)
 
     def __getstate__(self) -> dict[str, Any]:
@@ -150,7 +151,7 @@ def make_client(
 
     ``moments`` says whether the client gives its second moments to a method that asks for them,
     [moments]; otherwise it answers with zeros. If not given, it does with two rows or more for each
-    entry of a model, neither blurred nor rounded.
+    entry of a model, of which none stands alone, neither blurred nor rounded.
     """
     if not isinstance(client_id, str) or not client_id:
         raise InvalidInputError("client_id", "must be a non-empty string", f"it is {client_id!r}")
@@ -208,7 +209,7 @@ def make_client(
         # Exact sums would undo what a blur or a grid is for, and of few rows they say too much.
         is_plain = problem.blur == 0 and problem.resolution == 0.0
         is_many = n_samples >= ROWS_PER_ENTRY * problem.width
-        problem = replace(problem, gives_moments=is_plain and is_many)
+        problem = replace(problem, gives_moments=None if is_plain and is_many else False)
     if problem.blur > 0 and not problem.has_solver:
         raise UnsupportedError(
             "blur: needs the exact hinge risk without a support; use blur=0, or loss='hinge' and "

@@ -251,12 +251,15 @@ def _knots(
     if box is not None:
         inner = np.clip(np.concatenate(knots), box.low, box.high)
         return np.concatenate([inner, box.low[None], box.high[None]])
-    slopes = np.abs(np.diff(values) / np.diff(readings))[:, [0, -1]].T
-    far = np.divide(2.0 * need.max(initial=0.0), slopes, where=slopes > 0.0, out=slopes * 0.0)
     low, high = (
         np.minimum(readings[:, 0], X.min(axis=0)),
         np.maximum(readings[:, -1], X.max(axis=0)),
     )
+    slopes = np.abs(np.diff(values) / np.diff(readings))[:, [0, -1]].T
+    # Beyond a valley that lies between a row and the end, the valley has to be made up for too.
+    ends, at_rows = (term_shares(lead, at)[:, : X.shape[1], 0] for at in (np.stack([low, high]), X))
+    lacks = need.max(initial=0.0) + np.maximum(at_rows.max(axis=0) - ends, 0.0)
+    far = np.divide(2.0 * lacks, slopes, where=slopes > 0.0, out=slopes * 0.0)
     return np.concatenate([*knots, (low - far[0])[None], (high + far[1])[None]])
 
 

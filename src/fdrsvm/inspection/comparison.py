@@ -43,7 +43,7 @@ LOCAL, FEDERATED, CENTRAL = "local", "federated", "central"
 LOGISTIC, BOOSTING = "logistic", "boosting"
 _SHARED = (
     *("features", "kappa", "norm", "support", "loss", "tol", "fit_intercept", "class_weight"),
-    *("outside", "random_state"),
+    "outside",
 )
 
 
@@ -94,7 +94,7 @@ def compare(
         rule = "must have training rows of every client that is scored"
         raise InvalidInputError("compare", rule, f"none of {unknown}")
     params = comparable_params(model)
-    central_params = {name: params[name] for name in ("epsilon", *_SHARED) if name in params}
+    central_params = {name: params[name] for name in ("epsilon", *_SHARED)}
     radii = own_radii(model, params["epsilon"], training)
     federated_params = params if model.estimator == "FDRSVC" else central_params
     federated_params = federated_params | ({"epsilon": radii} if radii else {})

@@ -141,8 +141,8 @@ class AdditiveMap(FeatureMap):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        check_count(self.n_knots, "features: n_knots")
-        check_count(self.pair_knots, "features: pair_knots")
+        for name in ("n_knots", "pair_knots"):  # plain numbers, which files can hold
+            object.__setattr__(self, name, check_count(getattr(self, name), f"features: {name}"))
         if isinstance(self.pairs, str):
             check_choice(self.pairs, "features: pairs", ("all",))
         elif self.pairs is not None:

@@ -78,7 +78,8 @@ class WorstCaseRisk(NamedTuple):
     value : float
         The worst-case risk f(w).
     subgradient : ndarray of shape (n_features,)
-        v with f(u) >= f(w) + v.(u - w) for all u.
+        v with f(u) >= f(w) + v.(u - w) for all u; with ``features`` of the bound that training
+        minimises, which ``value`` may be below.
     multiplier : float
         The dual variable of the radius: what a slightly larger epsilon would add, per unit.
     intercept_subgradient : float

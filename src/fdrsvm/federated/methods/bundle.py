@@ -83,7 +83,7 @@ _START_TOL = 1e-6  # relative gap of a client's own optimum, only where to start
 # Of a projection, relative to the squared distance. In a metric a thousand times as close costs a
 # quarter of the Newton steps and saves no round; in the Euclidean distance it saves one in thirty.
 _PROJECTION_TOL, _METRIC_TOL = 1e-9, 1e-6
-_MOST_POINTS = 6
+_MOST_POINTS = POINTS_ALONE = 6  # one client's cuts are few for the weights of a map
 _PAYS_FROM = (
     100  # entries of a model: below, the metric saves a round in ten, and clients tell less
 )
