@@ -99,7 +99,7 @@ def audit_leak(
             rows = read_rows(data)
             true = _by_client(rows, learn_scaling(rows, method)[1])
         audit = audit_folder(recording, true, limits=limits, resolution=resolution or 0.0)
-        _show(leak_cells(audit))
+        show_table(*leak_cells(audit))
         return
     rows = read_rows(data)
     readings = _by_client(rows, learn_scaling(rows, method)[1])
@@ -125,20 +125,16 @@ def audit_leak(
     say(_outcome(trial.result, blur, resolution))
     say()
     say("If the server sees each client's messages:")
-    _show(leak_cells(trial.of_clients, trial.half_known_of_clients))
+    show_table(*leak_cells(trial.of_clients, trial.half_known_of_clients))
     say()
     say("If it sees sums over all clients only (secure aggregation):")
-    _show(leak_cells(trial.of_sums, trial.half_known_of_sums))
+    show_table(*leak_cells(trial.of_sums, trial.half_known_of_sums))
     if trial.of_clients.n_recovered:
         say()
         say_words(
             "What gives away fewer rows: sums over clients (secure aggregation), or --blur and "
             "--resolution, which cost certified gap."
         )
-
-
-def _show(cells: list[list[str]]) -> None:
-    show_table(cells[0], cells[1:], spare=("claimed", "from cuts"))
 
 
 def _either(option: Any, given: dict[str, Any], name: str, usual: Any) -> Any:

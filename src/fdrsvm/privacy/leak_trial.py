@@ -142,7 +142,8 @@ def audit_folder(
 
 def leak_table(audit: LeakAudit, half_known: LeakAudit | None = None) -> list[str]:
     """The table of :func:`leak_cells` as lines of text."""
-    table = leak_cells(audit, half_known)
+    headings, lines = leak_cells(audit, half_known)
+    table = [headings, *lines]
     widths = [max(map(len, column)) for column in zip(*table, strict=True)]
     return [
         "  ".join([line[0].ljust(widths[0]), *map(str.rjust, line[1:], widths[1:])])
@@ -150,7 +151,9 @@ def leak_table(audit: LeakAudit, half_known: LeakAudit | None = None) -> list[st
     ]
 
 
-def leak_cells(audit: LeakAudit, half_known: LeakAudit | None = None) -> list[list[str]]:
+def leak_cells(
+    audit: LeakAudit, half_known: LeakAudit | None = None
+) -> tuple[list[str], list[list[str]]]:
     """Headings, then a line per client: rows, cuts seen, rows claimed and recovered, share.
 
     "from cuts" are rows that cuts alone give away, "recovered" those of cuts and risks together.
@@ -171,7 +174,7 @@ def leak_cells(audit: LeakAudit, half_known: LeakAudit | None = None) -> list[li
         others: list[Any] = [*half_known.clients, half_known]
         for line, other in zip(lines, others, strict=False):  # one client has no line for all
             line += [other.n_rows, other.n_recovered, other.share]
-    return [header, *([_text(cell) for cell in line] for line in lines)]
+    return header, [[_text(cell) for cell in line] for line in lines]
 
 
 def _text(cell: Any) -> str:
