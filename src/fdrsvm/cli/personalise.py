@@ -206,8 +206,7 @@ def _show(made: Personal, model: LinearModel, name: str, goal: str) -> None:
         counted = [f"{fault!r} found", "false alarms", "score by the goal"]
     mean = "" if fault is not None else ", mean over classes"
     at_most = "" if model.features is None else " at most"
-    risk = f"worst-case risk{at_most}{mean}"
-    show_table(["model", *counted, risk], rows, spare=counted[-1:])
+    show_table(["model", *counted, f"worst-case risk{at_most}{mean}"], rows, spare=counted[-1:])
     say()
     if made.folds:
         say_words(

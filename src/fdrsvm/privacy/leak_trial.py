@@ -142,8 +142,7 @@ def audit_folder(
 
 def leak_table(audit: LeakAudit, half_known: LeakAudit | None = None) -> list[str]:
     """The table of :func:`leak_cells` as lines of text."""
-    headings, lines = leak_cells(audit, half_known)
-    table = [headings, *lines]
+    table = [(cells := leak_cells(audit, half_known))[0], *cells[1]]
     widths = [max(map(len, column)) for column in zip(*table, strict=True)]
     return [
         "  ".join([line[0].ljust(widths[0]), *map(str.rjust, line[1:], widths[1:])])
