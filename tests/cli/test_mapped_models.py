@@ -37,7 +37,11 @@ def test_predict_and_exports_score_as_the_model_does(mapped, tmp_path, capsys):
     labels = model.predict(X)
     assert set(labels) == {"healthy", "leak"}
 
-    _, out, _ = call(capsys, "predict", mapped, write_csv(tmp_path / "west.csv", X))
+    _, out, err = call(capsys, "predict", mapped, write_csv(tmp_path / "west.csv", X))
+    trained = np.vstack([rows_of(client)[0] for client in ("north", "south")])
+    low, high, margin = trained.min(axis=0), trained.max(axis=0), 0.1 * np.ptp(trained, axis=0)
+    n_far = np.any((low - X > margin) | (X - high > margin), axis=1).sum()
+    assert f"{n_far} of {len(X)} rows are over a tenth of a sensor's range beyond" in err
     lines = list(csv.DictReader(io.StringIO(out)))
     assert [line["predicted"] for line in lines] == labels.tolist()
     assert np.abs([float(line["decision"]) for line in lines] - expected <= tolerance).all()

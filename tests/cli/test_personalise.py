@@ -125,6 +125,7 @@ def test_curves_stay_curves_of_readings(home, tmp_path, capsys):
     assert "worst-case risk at most" in told
     assert "no model of this feature map" in " ".join(told.split())
     assert "exact" not in told
+    assert "The goal is balanced accuracy" in " ".join(told.split())
     old, new = load_model(model), load_model(own)
     (scale,) = new.record["personal"]["scale"]["array"]
     np.testing.assert_allclose(new.coef, scale * old.coef, rtol=1e-9)
@@ -192,6 +193,7 @@ def test_a_plant_whose_radius_is_not_known_is_told_which_are(model, home, tmp_pa
     plant = write_csv(tmp_path / "east.csv", *rows_of("north"))
     said = error_line(capsys, "personalise", path, plant)
     assert all(repr(name) in said for name in CLIENTS)
+    assert "--client NAME=FILE" in said
     assert call(capsys, "personalise", path, "--client", f"north={plant}")[0] == 0
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from fdrsvm.cli.commands import COUNT, PATH, Command, set_option, takes_data
-from fdrsvm.cli.console import progress, say, say_lines
+from fdrsvm.cli.console import progress, say, say_words, show_table
 from fdrsvm.errors import InvalidInputError, UnsupportedError
 
 if TYPE_CHECKING:
@@ -84,7 +84,7 @@ def audit_leak(
     """
     from fdrsvm.data.rows import read_rows
     from fdrsvm.model.unscaling import learn_scaling
-    from fdrsvm.privacy.leak_trial import audit_folder, leak_table, run_and_audit
+    from fdrsvm.privacy.leak_trial import audit_folder, leak_cells, run_and_audit
 
     method = scaling or ("minmax" if recording is None else "none")
     limits = (0.0, 1.0) if method in _IN_UNIT_BOX else None
@@ -99,7 +99,7 @@ def audit_leak(
             rows = read_rows(data)
             true = _by_client(rows, learn_scaling(rows, method)[1])
         audit = audit_folder(recording, true, limits=limits, resolution=resolution or 0.0)
-        say_lines(leak_table(audit))
+        show_table(*leak_cells(audit))
         return
     rows = read_rows(data)
     readings = _by_client(rows, learn_scaling(rows, method)[1])
@@ -125,10 +125,16 @@ def audit_leak(
     say(_outcome(trial.result, blur, resolution))
     say()
     say("If the server sees each client's messages:")
-    say_lines(leak_table(trial.of_clients, trial.half_known_of_clients))
+    show_table(*leak_cells(trial.of_clients, trial.half_known_of_clients))
     say()
     say("If it sees sums over all clients only (secure aggregation):")
-    say_lines(leak_table(trial.of_sums, trial.half_known_of_sums))
+    show_table(*leak_cells(trial.of_sums, trial.half_known_of_sums))
+    if trial.of_clients.n_recovered:
+        say()
+        say_words(
+            "What gives away fewer rows: sums over clients (secure aggregation), or --blur and "
+            "--resolution, which cost certified gap."
+        )
 
 
 def _either(option: Any, given: dict[str, Any], name: str, usual: Any) -> Any:

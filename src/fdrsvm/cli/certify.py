@@ -138,8 +138,8 @@ def _show_recomputed(again: Recomputed, *, is_other_ball: bool) -> None:
 def _show_slack(again: Recomputed, names: list[str]) -> None:
     """How much of the bounds is real, client by client."""
     say()
-    say("How loose that is. The worst case of the sensors lies between what an attack reaches")
-    say("and what is certified for this very model:")
+    said = "The worst case of the sensors lies between what an attack reaches and what is"
+    say_words(f"How loose that is. {said} certified for this very model:")
     lines = []
     for one in again.risks:
         assert one.at_least is not None

@@ -133,7 +133,8 @@ def show_table(
 
 def _least_width(columns: Mapping[str, Iterable[str]]) -> int:
     """Of a table in which only headings go over several lines."""
-    return sum(2 + max(map(len, (*name.split(), *cells, ""))) for name, cells in columns.items())
+    widths = [max(map(len, (*name.split(), *cells, ""))) for name, cells in columns.items()]
+    return sum(widths) + 2 * len(widths) - 2
 
 
 class Watch:

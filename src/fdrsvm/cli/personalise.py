@@ -99,7 +99,7 @@ def personalise(
     if as_json:
         say_json({**made.to_record(), "file": str(path)})
     else:
-        _show(made, written, rows.client_names[0])
+        _show(made, written, rows.client_names[0], goal)
         say(f"Model: {path}")
         say(f"Next:  fdrsvm evaluate {path} NEW.csv, or fdrsvm report {path} NEW.csv")
 
@@ -181,10 +181,13 @@ def _at_plant(model: LinearModel, rows: Rows, how: str, goal: str) -> tuple[Pers
     return made, folded
 
 
-def _show(made: Personal, model: LinearModel, name: str) -> None:
+def _show(made: Personal, model: LinearModel, name: str, goal: str) -> None:
     """What changes for the plant, in a table and in words."""
     import numpy as np
 
+    from fdrsvm.decision.goals import goal_in_words, read_goal
+
+    fault = None if model.positive is None else str(model.classes[model.positive])
     say_words(f"{name}: {_NAMES[made.choice]} ({made.reason})")
     if made.scale is not None:
         say(f"score: times {', '.join(map(number, made.scale.tolist()))}, and its zero is moved")
@@ -199,17 +202,17 @@ def _show(made: Personal, model: LinearModel, name: str) -> None:
         cells.append(number(float(np.mean(risks[choice]))) if choice in risks else "")
         rows.append(cells)
     counted = ["rows right", "score by the goal"] if made.folds else []
-    if made.folds and model.positive is not None:
-        fault = str(model.classes[model.positive])
+    if made.folds and fault is not None:
         counted = [f"{fault!r} found", "false alarms", "score by the goal"]
-    mean = "" if model.positive is not None else ", mean over classes"
+    mean = "" if fault is not None else ", mean over classes"
     at_most = "" if model.features is None else " at most"
-    show_table(["model", *counted, f"worst-case risk{at_most}{mean}"], rows)
+    show_table(["model", *counted, f"worst-case risk{at_most}{mean}"], rows, spare=counted[-1:])
     say()
     if made.folds:
         say_words(
             "* is taken. Counts are of rows that what is fitted here has not seen, one fold of "
-            "five after the other; the shared model may have trained with all of them."
+            "five after the other; the shared model may have trained with all of them. The goal is "
+            f"{goal_in_words(read_goal(goal), fault)}: the higher the score, the better."
         )
     bound, gap = float(np.mean(made.lower_bound)), float(np.mean(made.gap_after))
     proved = (

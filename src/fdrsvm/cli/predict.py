@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from fdrsvm.data.rows import DataSettings, Readings
     from fdrsvm.model.linear_model import LinearModel
 
+_FAR = 0.1  # of a sensor's range; a little beyond the extremes of training is usual
 _OVERFLOW = "the score is beyond what a computer's numbers hold"
 
 
@@ -57,7 +58,7 @@ def predict(model: Path, data: DataSettings, keep: Sequence[str], output: Path |
     columns = _judged(loaded, read, keep)
     lines = zip(*columns.values(), strict=True)
     put_result(csv_text([list(columns), *lines]).encode(), output, f"{len(read.X)} rows")
-    _warn_of_rows(columns["reason"], read)
+    _warn_of_rows(loaded, columns["reason"], read)
     warn_of(loaded)
 
 
@@ -155,8 +156,12 @@ def _notes_of(read: Readings) -> str:
     return "".join(f"; {name!r}: {note}" for name, note in read.notes.items())
 
 
-def _warn_of_rows(reasons: Sequence[str], read: Readings) -> None:
+def _warn_of_rows(model: LinearModel, reasons: Sequence[str], read: Readings) -> None:
     """How many rows were not judged, and how many lie where training had none."""
+    import numpy as np
+
+    from fdrsvm.inspection.fitted import names_for
+
     count = sum(map(bool, reasons))
     if count:
         warn(
@@ -169,3 +174,14 @@ def _warn_of_rows(reasons: Sequence[str], read: Readings) -> None:
             f"{read.n_outside} of {len(reasons)} rows have values beyond the contract's limits and "
             "were judged as they are; training saw no such row, so check the sensors"
         )
+    elif model.features is not None:  # out there a curve that falls calls anything healthy
+        judged = np.array(reasons) == ""
+        shares = (read.X[judged] - model.features.low) / model.features.width
+        far = (shares < -_FAR) | (shares > 1.0 + _FAR)
+        names = ", ".join(map(repr, np.array(names_for(model))[far.any(axis=0)].tolist()))
+        if names:
+            warn(
+                f"{far.any(axis=1).sum()} of {len(reasons)} rows are over a tenth of a sensor's "
+                f"range beyond the range that the model bends in ({names}); training saw hardly "
+                "any such row, and what is predicted there may be wrong: check the sensors"
+            )

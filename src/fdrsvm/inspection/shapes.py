@@ -54,18 +54,28 @@ class Shapes:
         for at in self.order[:most]:
             share = self.shares[:, at, 0]
             columns = [at] if at < len(names) else pairs_of(self.model)[at - len(names)]
-            high, low = (
+            peaks = self.peaks(at) if at < len(names) else [int(share.argmax())]
+            *high, low = (
                 " and ".join(
                     f"{number(float(self.X[row, p]))} {split_unit(names[p])[1]}".rstrip()
                     for p in columns
                 )
-                for row in (share.argmax(), share.argmin())
+                for row in (*peaks, int(share.argmin()))
             )
             told.append(
-                f"{self.names[at]}: speaks most for {self._wanted!r} at {high}, and least at {low} "
+                f"{self.names[at]}: speaks most for {self._wanted!r} at {', also at '.join(high)}, "
+                f"and least at {low} "
                 f"(the score differs by {number(float(np.ptp(share)))})"
             )
         return told
+
+    def peaks(self, at: int) -> list[int]:
+        """Rows where a curve is highest, on either side of its lowest if that is high as well."""
+        share, readings = self.shares[:, at, 0], self.X[:, at]
+        lowest, middle = readings[share.argmin()], (share.min() + share.max()) / 2.0
+        sides = [np.where(on, share, -np.inf) for on in (readings < lowest, readings > lowest)]
+        peaks = [int(side.argmax()) for side in sides if side.max() >= middle]
+        return sorted(peaks, key=lambda row: -share[row]) or [int(share.argmax())]
 
     @property
     def _wanted(self) -> str:

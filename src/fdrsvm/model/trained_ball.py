@@ -100,6 +100,7 @@ def _of_client(value: Any, argument: str, client: str, model: LinearModel) -> An
         raise InvalidInputError(
             argument,
             f"is known for the clients of training, {', '.join(map(repr, by_name))}",
-            f"{client!r} is none of them",
+            f"{client!r} is none of them; if it is one under another name, give its rows that name "
+            "(--client NAME=FILE)",
         )
     return by_name[client]

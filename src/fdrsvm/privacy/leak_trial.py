@@ -141,7 +141,19 @@ def audit_folder(
 
 
 def leak_table(audit: LeakAudit, half_known: LeakAudit | None = None) -> list[str]:
-    """Lines of text: one line per client, with rows, cuts seen, rows claimed and recovered, share.
+    """The table of :func:`leak_cells` as lines of text."""
+    table = [(cells := leak_cells(audit, half_known))[0], *cells[1]]
+    widths = [max(map(len, column)) for column in zip(*table, strict=True)]
+    return [
+        "  ".join([line[0].ljust(widths[0]), *map(str.rjust, line[1:], widths[1:])])
+        for line in table
+    ]
+
+
+def leak_cells(
+    audit: LeakAudit, half_known: LeakAudit | None = None
+) -> tuple[list[str], list[list[str]]]:
+    """Headings, then a line per client: rows, cuts seen, rows claimed and recovered, share.
 
     "from cuts" are rows that cuts alone give away, "recovered" those of cuts and risks together.
     With ``half_known``, by an attacker that has half of the rows: the other ones, and how many of
@@ -161,12 +173,7 @@ def leak_table(audit: LeakAudit, half_known: LeakAudit | None = None) -> list[st
         others: list[Any] = [*half_known.clients, half_known]
         for line, other in zip(lines, others, strict=False):  # one client has no line for all
             line += [other.n_rows, other.n_recovered, other.share]
-    table = [header, *([_text(cell) for cell in line] for line in lines)]
-    widths = [max(map(len, column)) for column in zip(*table, strict=True)]
-    return [
-        "  ".join([line[0].ljust(widths[0]), *map(str.rjust, line[1:], widths[1:])])
-        for line in table
-    ]
+    return header, [[_text(cell) for cell in line] for line in lines]
 
 
 def _text(cell: Any) -> str:
