@@ -94,13 +94,14 @@ STEPS = (
     ),
     (
         "Read the line `model all` first: the faults found, and what that costs in false alarms. Then the\n"
-        "last block. **Gradient boosting, each plant alone, gives a small part of the false alarms, and\n"
-        "misses a quarter of the faults.** Look at the plants: at east, which has most faults to learn from,\n"
-        "boosting is far ahead (average precision); at the others, which have few, it misses about half,\n"
-        "and the model that all plants trained together finds nearly all.\n\n"
-        "Joining pays here: trained on its own rows alone (`local`), with the same curves and surfaces, no\n"
-        "plant ranks rows better than `model` does. A few faults are few: the page that comes next says which\n"
-        "of such differences may be chance. What to do about it all is said [below](#what-to-expect).\n\n"
+        "last block. **Gradient boosting, each plant alone, gives an eighth of the false alarms, and misses\n"
+        "more than a quarter of the faults.** Look at the plants: at east, which has most faults to learn\n"
+        "from, boosting is far ahead (average precision); at the others, which have few, it misses nearly\n"
+        "half, and the model that all plants trained together finds all but one.\n\n"
+        "Joining pays where faults are few: at north and south the shared model ranks rows clearly better\n"
+        "than one of the plant's own with the same curves and surfaces (`local`). East is unlike the others,\n"
+        "and ranks better alone. A few faults are few: the page that comes next says which of such\n"
+        "differences may be chance. What to do about it all is said [below](#what-to-expect).\n\n"
         "## Show it to others\n\n"
         "One file, to be opened in a browser, without any link to elsewhere. It opens with what a plant\n"
         "manager asks; these are its first lines, and the mathematics comes after them:",

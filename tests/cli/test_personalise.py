@@ -74,6 +74,9 @@ def test_other_commands_take_the_model(shifted, home, tmp_path, capsys):
     _, text, _ = call(capsys, "export", "st", own)
     X, _ = rows_of("north")
     assert FunctionBlock(text)(X[0])["SCORE"] == pytest.approx(made.decision_function(X[:1])[0])
+    cut = tmp_path / "cut.safetensors"
+    save_model(made.cut_at(0.25), cut)
+    assert "chosen by the plant" in " ".join(call(capsys, "evaluate", cut, plant)[1].split())
     # And it can be made the plant's own once more, with nothing left to gain.
     code, out, _ = call(capsys, "personalise", own, plant, "--how", "retune", "--json")
     again = json.loads(out)

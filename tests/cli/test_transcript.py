@@ -66,26 +66,23 @@ def test_what_the_page_says_of_other_models_is_in_its_table():
     def value(model, client, column):
         return float(found[model, client][column])
 
-    assert value("boosting", "all", "balanced accuracy") > value(
-        "model", "all", "balanced accuracy"
-    )
-    assert faults("model", "all") - 5 < faults("boosting", "all") < faults("model", "all")
-    assert alarms("boosting", "all") < 0.1 * alarms("model", "all")
     n_faults = {name: counts(found["model", name], "'1' found")[1] for name in PLANTS}
     assert max(n_faults, key=n_faults.get) == "east"
-    assert min(n_faults, key=n_faults.get) == "west"
-    assert value("boosting", "east", "average precision") > 2 * value(
-        "model", "east", "average precision"
-    )
+    assert 7.5 < alarms("model", "all") / alarms("boosting", "all") < 8.5
+    assert 0.5 < faults("boosting", "all") / sum(n_faults.values()) < 0.75
+    precisions = {
+        (kind, plant): value(kind, plant, "average precision")
+        for kind in ("model", "local", "boosting")
+        for plant in PLANTS
+    }
+    assert precisions["boosting", "east"] > precisions["model", "east"] + 0.2
+    few = [plant for plant in PLANTS if plant != "east"]
+    for plant in few:
+        assert 0.5 < faults("boosting", plant) / n_faults[plant] < 0.6
+    assert sum(faults("model", plant) for plant in few) == sum(n_faults[name] for name in few) - 1
     for plant in ("north", "south"):
-        assert 0.5 <= faults("boosting", plant) / n_faults[plant] < 0.6
-        assert faults("model", plant) == n_faults[plant]
-        better, worse = (value(one, plant, "average precision") for one in ("model", "boosting"))
-        assert better > worse
-    assert faults("local", "east") > faults("model", "east")
-    assert alarms("local", "east") < alarms("model", "east")
-    better, worse = (value(one, "west", "balanced accuracy") for one in ("model", "local"))
-    assert better > worse
+        assert precisions["model", plant] > precisions["local", plant] + 0.1
+    assert precisions["local", "east"] > precisions["model", "east"] + 0.1
 
 
 def test_what_the_page_says_of_its_other_goal_is_in_its_table():

@@ -20,7 +20,7 @@ from fdrsvm.data.rows import Rows, match_labels
 from fdrsvm.data.training_data import Codes
 from fdrsvm.decision.goals import count_rows, positive_class, score_counts
 from fdrsvm.errors import InvalidInputError
-from fdrsvm.model.linear_model import ALARM, POSITIVE, TUNING, LinearModel
+from fdrsvm.model.linear_model import ALARM, PERSONAL, POSITIVE, TUNING, LinearModel
 
 POOLED = "all"
 MODEL = "model"  # what the scores of the model asked about are called
@@ -322,4 +322,6 @@ def threshold_words(model: LinearModel) -> str:
         return f"The threshold was chosen for {goal}, by cross-validation in training{wrong}."
     if model.threshold == 0.0:
         return "The threshold is 0, where training leaves it: it was not tuned."
+    if PERSONAL in model.record:
+        return "The threshold was chosen by the plant, on held-out rows of its own."
     return "The file does not say how the threshold was chosen."
