@@ -15,6 +15,7 @@ from fdrsvm.core.files import write_atomically
 from fdrsvm.model import model_file
 from fdrsvm.model.linear_model import LinearModel
 from fdrsvm.model.model_file import load_model, save_model
+from fdrsvm.risk.feature_maps import AdditiveMap, FourierMap
 from tests.estimators.models import models, same_model
 
 HEADER = {
@@ -348,3 +349,47 @@ def test_the_file_has_the_usual_mode_and_links_are_followed(path):
     assert link.is_symlink()
     assert path.read_bytes() == b"new"
     assert stat.S_IMODE(path.stat().st_mode) == stat.S_IMODE(plain.stat().st_mode)
+
+
+def with_map(chosen):
+    features = chosen.over(2).rescaled(np.array([10.0, -3.0]), np.array([2.0, 0.5]))
+    rng = np.random.default_rng(0)
+    weights = rng.normal(size=(1, features.n_outputs))
+    kept = {"estimator": "FDRSVC", "params": {}, "certificate": {}}
+    return LinearModel.checked(weights, [0.5], ["ok", "fault"], features=features, **kept)
+
+
+MAPPED = [AdditiveMap(n_knots=3), AdditiveMap(pairs="all"), FourierMap(n_components=4)]
+
+
+@pytest.mark.parametrize("chosen", MAPPED, ids=["curves", "pairs", "waves"])
+def test_a_map_is_kept_to_the_last_bit(chosen, path):
+    model = with_map(chosen)
+    save_model(model, path)
+    again = load_model(path)
+    X = np.random.default_rng(1).normal(size=(20, 2)) * 5.0 + [10.0, -3.0]
+    assert again.decision_function(X).tobytes() == model.decision_function(X).tobytes()
+    assert again.fingerprint == model.fingerprint
+
+
+@pytest.mark.parametrize(
+    ("record", "left_out"),
+    [
+        ("curves", ()),
+        ([3], ()),
+        ({"n_knots": 3, "pairs": [], "pair_knots": 2}, ()),  # no kind
+        ({"kind": "splines", "n_knots": 3, "pairs": [], "pair_knots": 2}, ()),
+        ({"kind": "fourier"}, ()),
+        ({"kind": "additive", "n_knots": 3, "pairs": [], "pair_knots": 2, "more": 1}, ()),
+        ({"kind": "additive", "n_knots": 3, "pairs": [], "pair_knots": 2}, ("features.span",)),
+        ({"kind": "additive", "n_knots": 4, "pairs": [], "pair_knots": 2}, ()),  # other weights
+    ],
+)
+def test_a_map_at_odds_with_itself_is_refused(record, left_out, path):
+    save_model(with_map(MAPPED[0]), path)
+    kind, version = model_file._KIND, model_file._VERSION
+    packed = unpack(path.read_bytes(), kind, version)
+    arrays = {name: array for name, array in packed.arrays.items() if name not in left_out}
+    assert_refused(
+        path, pack(kind, version, packed.header | {"features": record}, arrays), "features"
+    )
