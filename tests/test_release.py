@@ -203,7 +203,8 @@ def test_reproduce_names_its_package_until_that_is_installed(dist, paper_dist, t
     )
     pip = (commands / "python", "-m", "pip", "install", "--quiet")
     run(tmp_path, *pip, only(paper_dist, "*.whl"))
-    assert "reproduce   Repeat the paper's experiments" in run(tmp_path, program, "--help")
+    shown = " ".join(run(tmp_path, program, "--help").split())
+    assert "reproduce Repeat the paper's experiments" in shown
     quick = ("sensitivity", "--quick", "--output", "out")
     assert (
         run(tmp_path, program, "reproduce", *quick) == f"Report: {Path('out/report/index.html')}\n"

@@ -391,5 +391,5 @@ def test_a_map_at_odds_with_itself_is_refused(record, left_out, path):
     packed = unpack(path.read_bytes(), kind, version)
     arrays = {name: array for name, array in packed.arrays.items() if name not in left_out}
     assert_refused(
-        path, pack(kind, version, packed.header | {"features": record}, arrays), "features"
+        path, pack(kind, version, packed.header | {"features": record}, arrays), "features|kind"
     )
