@@ -176,6 +176,7 @@ void pull_back(Vector q, double most, const Transport& transport) {
 // makes e vanish at d = near - c, as far as its norm allows.
 double bound_in_metric(const CutModel& model, const LevelSet& set, const CombinedCut& cut,
                        double multiplier, ConstVector near) {
+    if (!(cut.norm_weight >= 0.0)) return -kInfinity;  // no q has such a norm, nor a nan's
     const size_t width = model.width(), P = model.n_normed;
     Buffer<> apart(width), curved(width), pull(width, 0.0);
     for (size_t j = 0; j < width; ++j) apart[j] = near[j] - set.centre[j];

@@ -208,6 +208,16 @@ def test_any_numbers_give_a_finite_point_and_end(numbers, has_metric, norm, n_no
     assert not np.isnan(proved)
 
 
+@pytest.mark.parametrize("weight", [-1.0, np.nan])
+def test_a_norm_weight_that_no_client_has_proves_nothing_in_a_metric(weight):
+    arrays = arrays_of(hinge_model(2, "linf"))
+    arrays["norm_weights"] = np.full_like(arrays["norm_weights"], weight)
+    shares, w = np.full(arrays["constants"].size, 0.1), np.ones(5)
+    metric = {"metric": np.eye(5), "least": 1.0}
+    bound = master.distance_bound(master.Cuts(**arrays), w, 0.0, shares, 1.0, **metric, near=w)
+    assert bound == -np.inf
+
+
 def test_no_cuts_and_no_clients_are_a_model_too():
     for n_clients in (0, 2):
         cuts = master.Cuts(
