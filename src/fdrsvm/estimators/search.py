@@ -323,7 +323,10 @@ def _failed(error: FDRSVMError) -> FoldOutcome:
 def train_once(
     estimators: Sequence[FDRSVC], data: TrainingData, n_threads: int = 1
 ) -> Iterator[Result]:
-    """What each would train, bit for bit, from one run; they differ in ``max_rounds`` only."""
+    """What each would train, bit for bit, from one run; they differ in ``max_rounds`` only.
+
+    Of a single client with a map ``fit`` itself asks at more points a round.
+    """
     settings = _settings(estimators[0], data)
     ends = [int(estimator.max_rounds) for estimator in estimators]
     snapshots: dict[int, Snapshot] = {}

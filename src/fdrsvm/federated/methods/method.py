@@ -88,7 +88,7 @@ class Certifier:
         """
         return replace(state, evidence=state.evidence.without_client(federation, client))
 
-    # --- the last model: clients see one a round after it was made, so nobody has seen it ---
+    # --- the last model: clients see a model in the round after its own, so nobody has seen it ---
 
     def evaluation(
         self, federation: Federation, point: Array
